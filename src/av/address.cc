@@ -223,13 +223,13 @@ Result<UetAddress> from_text(std::string_view text) {
 bool is_text_form(std::string_view text) { return text.starts_with(kScheme); }
 
 PidOnFep default_pid_on_fep(std::uint16_t udp_port) {
-  if (const auto place = place_of(udp_port)) return {*place};
+  if (const auto slot = slot_of_port(udp_port)) return {*slot};
   if (udp_port < kUetUdpPort || udp_port > kUetLastUdpPort) return {0};
   return {static_cast<std::uint16_t>(udp_port - kUetUdpPort)};
 }
 
 PidOnFep pid_of_step(PidOnFep own, std::size_t step) {
-  return {static_cast<std::uint16_t>((own.value + step * kSharedPlaces) & kMaxPidOnFep)};
+  return {static_cast<std::uint16_t>((own.value + step * kSharedSlots) & kMaxPidOnFep)};
 }
 
 InitiatorId default_initiator(const FepAddress& fep, ResourceIndex index) {

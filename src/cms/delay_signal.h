@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "cms/ccc.h"
-#include "cms/host_time.h"
+#include "cms/host_delay.h"
 #include "cms/nscc.h"
 #include "uet/base/time.h"
 
@@ -54,7 +54,7 @@ class DelaySignal {
 
   NsccConstants constants_;
   double base_us_;
-  HostTime host_;
+  HostDelay host_;
   RttNoise noise_;
   BaseRttMeasurement measurement_;
   Time raise_since_;

@@ -23,7 +23,7 @@ void drop_increase(NsccState& s) {
   s.received_bytes = 0;
 }
 
-// After a change of base RTT or host time. A window that nothing has ever cut stays the largest.
+// After a change of base RTT or host delay. A window that nothing has ever cut stays the largest.
 void resize(NsccState& s, const NsccConstants& c) {
   const bool largest = s.cwnd_bytes >= s.max_bytes;
   s.max_bytes = c.max_window(nscc_loop_us(s));
@@ -41,7 +41,7 @@ double loop_gain(const NsccState& s, const NsccConstants& c) {
   return std::max(1.0, loop_us / c.config_base_rtt_us);
 }
 
-void add_host_time(NsccState& s, const NsccConstants& c, const AckFeedback& feedback, Time now) {
+void add_host_delay(NsccState& s, const NsccConstants& c, const AckFeedback& feedback, Time now) {
   if (!feedback.loop) return;
   const double network_us = feedback.rtt ? to_us(*feedback.rtt) : s.base_rtt_us;
   s.host.add(std::max(0.0, to_us(*feedback.loop) - network_us), s.base_rtt_us, now);
@@ -325,7 +325,7 @@ NsccReaction take_ack(NsccState& s, const NsccConstants& c, const AckFeedback& f
   s.before_collapse_bytes = 0;
   s.ecn_seen |= feedback.ce;
   const bool limited = s.apply_destination_flow_control(feedback);
-  add_host_time(s, c, feedback, now);
+  add_host_delay(s, c, feedback, now);
   if (!feedback.rtt || *feedback.rtt <= Duration::zero()) return NsccReaction::NoSample;
 
   const double rtt_us = to_us(*feedback.rtt);

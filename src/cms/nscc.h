@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "cms/ccc.h"
-#include "cms/host_time.h"
+#include "cms/host_delay.h"
 #include "cms/window.h"
 #include "uet/base/time.h"
 
@@ -102,9 +102,9 @@ class RttNoise {
 };
 
 // Time in the hosts is no queue in the network: delay is judged by samples without it. But it is
-// part of the control loop. So windows and gains are made for a round trip of base RTT + host time
-// (`loop`), and what happens once per round trip happens once per loop. Without host time all is as
-// CMS section 2 has it.
+// part of the control loop. So windows and gains are made for a round trip of base RTT + host delay
+// (`loop`), and what happens once per round trip happens once per loop. Without host delay all is
+// as CMS section 2 has it.
 struct NsccState : Window {
   double base_rtt_us = 0;            // smallest round trip time seen (CMS-140)
   double avg_delay_us = 0;           // queueing delay over about the last base RTT (CMS-120)
@@ -124,7 +124,7 @@ struct NsccState : Window {
   RttNoise noise;                    // CMS-711
   std::int64_t peak_bytes = 0;       // most in flight in this quick-adapt epoch ...
   std::int64_t last_peak_bytes = 0;  // ... and in the one before
-  HostTime host;
+  HostDelay host;
   std::optional<Time> delayed_since;  // all samples since then showed a queue
   double before_collapse_bytes = 0;   // window before CMS-135 took all, 0 = it did not
   Counters* counts = nullptr;         // SharedParameters::counts
@@ -147,7 +147,7 @@ enum class NsccReaction : std::uint8_t {
   Hold,          // mark without delay
 };
 
-// Base RTT and host time: the round trip that windows and gains are made for.
+// Base RTT and host delay: the round trip that windows and gains are made for.
 double nscc_loop_us(const NsccState& state);
 // The window is at its maximum at once: there is no slow start (CMS-100).
 NsccState nscc_start(const NsccConstants& constants, Time now);

@@ -11,7 +11,7 @@
 // - No pacing of less than a packet per round trip: CMS-101 and CMS-133 permit one packet
 //   always. So more senders than a BDP has packets leave a queue of a packet each.
 // - No window for the delay of end hosts: an ACK's service time takes that out of samples, and the
-//   receiver protects itself (CMS 4.1). Window and spacing are made for the loop with host time.
+//   receiver protects itself (CMS 4.1). Window and spacing are made for the loop with host delay.
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,7 @@ bool Fep::take(Time now) {
   const Duration away = now - last_take_;
   was_away_ = away > kAway;
   last_take_ = now;
-  while (const auto lost = nic_.take_lost_peer()) manager_->on_peer_lost(*lost, now);
+  while (const auto lost = nic_.poll_dead_peer()) manager_->on_dead_peer(*lost, now);
   const std::size_t count = nic_.rx_burst(arrived_, now);
   if (count > 0) {
     if (away >= kLongAbsence) note_absence(away, count);

@@ -33,7 +33,7 @@ const Packet& CrcNic::with_trailer(const Packet& packet, std::size_t place) {
   copy.sent_again = packet.sent_again;
 
   FepAddress source = self_;
-  source.port = inner().leaves_from(packet);
+  source.port = inner().source_port_for(packet);
   const std::array<Slice, 3> pieces = {Slice{head.data(), static_cast<std::uint32_t>(head.size())},
                                        packet.payload[0], packet.payload[1]};
   const auto trailer =

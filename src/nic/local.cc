@@ -157,10 +157,10 @@ std::size_t LocalNic::tx_burst(std::span<const Packet* const> in) {
   return done;
 }
 
-std::uint16_t LocalNic::leaves_from(const Packet& packet) {
+std::uint16_t LocalNic::source_port_for(const Packet& packet) {
   const LocalOutgoing* const ring = ring_to(packet);
   const bool through_ring = ring != nullptr && !ring->is_passed_over();
-  return through_ring ? local_address().port : Middleware::leaves_from(packet);
+  return through_ring ? local_address().port : Middleware::source_port_for(packet);
 }
 
 bool LocalNic::put(LocalOutgoing& ring, const Packet& packet) {
@@ -454,8 +454,8 @@ bool LocalNic::is_settled(const Lost& lost) const {
 }
 
 // Looks for a successor, so that what the lost peer has not read can go there.
-LostPeer LocalNic::report(const Lost& lost) {
-  LostPeer peer{.address = lost.address};
+DeadPeer LocalNic::report(const Lost& lost) {
+  DeadPeer peer{.address = lost.address};
   if (lost.to != nullptr) {
     peer.to = lost.to->id;
     if (lost.to->is_abandoned()) peer.unread_from = lost.to->ring.unread_from();
@@ -469,11 +469,11 @@ LostPeer LocalNic::report(const Lost& lost) {
 }
 
 // Once for each connection that the peer has sent through.
-std::optional<LostPeer> LocalNic::take_lost_peer() {
+std::optional<DeadPeer> LocalNic::poll_dead_peer() {
   const auto at =
       std::find_if(lost_.begin(), lost_.end(), [&](const Lost& lost) { return is_settled(lost); });
-  if (at == lost_.end()) return inner().take_lost_peer();
-  LostPeer peer = report(*at);
+  if (at == lost_.end()) return inner().poll_dead_peer();
+  DeadPeer peer = report(*at);
   if (!at->from.empty()) {
     peer.from = at->from.back();
     at->from.pop_back();

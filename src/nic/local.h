@@ -43,10 +43,10 @@ class LocalNic final : public Middleware {
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   std::size_t tx_burst(std::span<const Packet* const> in) override;
-  std::uint16_t leaves_from(const Packet& packet) override;
+  std::uint16_t source_port_for(const Packet& packet) override;
   int wait_fd() const override { return watch_.fd(); }
   bool prepare_wait() override;
-  std::optional<LostPeer> take_lost_peer() override;
+  std::optional<DeadPeer> poll_dead_peer() override;
   Time next_deadline() const override;
   const MemoryRanges* shared_memory() const override { return &incoming_.memory(); }
   NicCounters counters() const override;
@@ -98,7 +98,7 @@ class LocalNic final : public Middleware {
   void forget(LocalRoute& route, Duration wait);
   void lose(const FepAddress& address, const LocalInstance& instance);
   bool is_settled(const Lost& lost) const;
-  LostPeer report(const Lost& lost);
+  DeadPeer report(const Lost& lost);
   void unwatch(const LocalOutgoing& ring);
 
   std::size_t ring_bytes_;

@@ -27,14 +27,16 @@ class Middleware : public Nic {
     return inner_->rx_burst(out, now);
   }
   std::size_t tx_burst(std::span<const Packet* const> in) override { return inner_->tx_burst(in); }
-  std::uint16_t leaves_from(const Packet& packet) override { return inner_->leaves_from(packet); }
+  std::uint16_t source_port_for(const Packet& packet) override {
+    return inner_->source_port_for(packet);
+  }
   std::uint64_t register_memory(std::span<const std::byte> memory) override {
     return inner_->register_memory(memory);
   }
   void forget_memory(std::uint64_t id) override { inner_->forget_memory(id); }
   int wait_fd() const override { return inner_->wait_fd(); }
   bool prepare_wait() override { return inner_->prepare_wait(); }
-  std::optional<LostPeer> take_lost_peer() override { return inner_->take_lost_peer(); }
+  std::optional<DeadPeer> poll_dead_peer() override { return inner_->poll_dead_peer(); }
   void watch_refusals() override { inner_->watch_refusals(); }
   std::optional<FepAddress> take_refusal() override { return inner_->take_refusal(); }
   void thin_out_unprotected(bool on) override { inner_->thin_out_unprotected(on); }
@@ -239,8 +241,8 @@ class LoopbackNic final : public Middleware {
 
   explicit LoopbackNic(std::unique_ptr<Nic> inner);
 
-  std::uint16_t leaves_from(const Packet& packet) override {
-    return packet.to == self_ ? self_.port : Middleware::leaves_from(packet);
+  std::uint16_t source_port_for(const Packet& packet) override {
+    return packet.to == self_ ? self_.port : Middleware::source_port_for(packet);
   }
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   std::size_t tx_burst(std::span<const Packet* const> in) override;

@@ -157,7 +157,7 @@ std::size_t PcapNic::tx_burst(std::span<const Packet* const> in) {
   for (const Packet* packet : in.first(count)) {
     Frame frame;
     frame.from = local_address();
-    frame.from.port = inner().leaves_from(*packet);
+    frame.from.port = inner().source_port_for(*packet);
     frame.entropy = source_port(caps(), local_address().port, packet->entropy);
     frame.to = packet->to;
     frame.dscp = packet->dscp;

@@ -49,8 +49,8 @@ struct NicConfig {
   // Puts transport security around the NIC below it, which it takes over; empty = none. Errors: its
   // own, with `message`.
   std::function<Result<std::unique_ptr<Nic>>(std::unique_ptr<Nic>, std::string& message)> secure;
-  // Told, for the log, which of its ways the back end takes, where it has several.
-  std::function<void(const std::string&)> tell_way;
+  // Called, for the log, with the mode of the back end, if the back end has several.
+  std::function<void(const std::string&)> report_mode;
 };
 
 // "NAME" or "NAME:OPTIONS" into config.back_end and config.options. False: not of this form.

@@ -9,12 +9,12 @@
 // The kernel knows an object by its name, of up to 15 characters. The number changes whenever the
 // program or the layout of its maps does, so that processes of different builds do not share it.
 #define UET_SHARED_PROGRAM uet_steer_1
-#define UET_SHARED_PLACES uet_places
+#define UET_SHARED_SLOTS uet_places  // the name of earlier builds, which share a port with this one
 #define UET_SHARED_PORT uet_shared_port
 
 // As in uet/base/address.h.
-#define UET_PLACE_BITS 5
-#define UET_PLACES (1 << UET_PLACE_BITS)
+#define UET_SLOT_BITS 5
+#define UET_SLOTS (1 << UET_SLOT_BITS)
 
 // The one entry of UET_SHARED_PORT: the address and network name space of the port, by which
 // processes find the program, and the count of packets dropped there.
@@ -26,9 +26,9 @@ struct UetSharedPort {
 };
 
 // The frames that the filter of a packet socket accepts: to port 4793 of the address and the slot.
-#define UET_PLACE_FILTER uet_place_1
-struct UetPlaceFilter {
+#define UET_SLOT_FILTER uet_slot_1
+struct UetSlotFilter {
   __u32 ip[4];  // network byte order; IPv4: the first word
   __u32 is_ipv6;
-  __u32 place;
+  __u32 slot;
 };

@@ -204,9 +204,9 @@ Result<FileDescriptor> open_sender(const UdpOptions& options, std::string& messa
 
 // Binds a socket to a port of its own.
 Result<UdpBinding> bind_alone(int fd, const UdpOptions& options, std::string& message) {
-  if (place_of(options.port)) {
+  if (slot_of_port(options.port)) {
     message = "port " + std::to_string(options.port) +
-              " is the name of a place at the shared port 4793, and nobody's own: "
+              " names a slot at the shared port 4793 and is no port of one process: "
               "use FI_UET_NIC=shared, or leave out the port";
     return Error::Invalid;
   }

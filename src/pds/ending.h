@@ -16,7 +16,7 @@ struct Ending {
   bool nothing_behind = false;        // nor what was sent behind it
   bool copies_count = true;           // of these: only what was sent once
   bool backlog_not_consumed = false;  // nor has it heard of what was not sent
-  const LostPeer* lost = nullptr;     // nor has it read all that was sent
+  const DeadPeer* lost = nullptr;     // nor has it read all that was sent
   bool tells_peer = true;
 
   // The peer cannot have consumed a packet that was sent so often.

@@ -228,7 +228,7 @@ void Manager::on_refusal(const FepAddress& address) {
   connections_.pdcs().for_each([&](Pdc& pdc) { pdc.note_refusal(address); });
 }
 
-void Manager::on_peer_lost(const LostPeer& lost, Time now) {
+void Manager::on_dead_peer(const DeadPeer& lost, Time now) {
   const auto ip = trace::words_of(lost.address.ip);
   environment_.trace.write(trace::Kind::PeerLost, lost.address.ip.is_ipv6 ? 4 : 0, {},
                            Psn{lost.address.port}, ip[0], ip[1]);
@@ -238,11 +238,11 @@ void Manager::on_peer_lost(const LostPeer& lost, Time now) {
     environment_.peers->peer_given_up(lost.address, PdsError::PeerLost);
   }
   connections_.pdcs().for_each([&](Pdc& pdc) {
-    if (pdc.is_connected_to(lost)) pdc.on_peer_lost(lost, now);
+    if (pdc.is_connected_to(lost)) pdc.on_dead_peer(lost, now);
   });
   for (const auto& [destination, outgoing] : connections_.destinations()) {
     if (destination.address != lost.address || !outgoing.rudi) continue;
-    rudi_.on_peer_lost(*outgoing.rudi, lost, now);
+    rudi_.on_dead_peer(*outgoing.rudi, lost, now);
   }
 }
 

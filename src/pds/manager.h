@@ -84,7 +84,7 @@ class Manager final : public Delivery {
   void unlearn(const FepAddress& address) { environment_.peer_ports.remove(address); }
   // Gives up at once what the connections of a peer have carried: that peer cannot answer any more.
   // Its address may belong to another process by now, whose PDCs go on.
-  void on_peer_lost(const LostPeer& lost, Time now);
+  void on_dead_peer(const DeadPeer& lost, Time now);
   // The host of `address` has reported that no process has that port. Ends PDCs of peers that are
   // watched and do not answer (PDS-234).
   void on_refusal(const FepAddress& address);

@@ -307,14 +307,14 @@ void Pdc::give_up(Time now) {
   finish();
 }
 
-bool Pdc::is_connected_to(const LostPeer& lost) {
+bool Pdc::is_connected_to(const DeadPeer& lost) {
   if (destination_.address != lost.address || finished()) return false;
   if (local_connection_ != 0) return local_connection_ == lost.from;
   if (state_ != PdcState::Creating || lost.to == 0) return false;
   return send_.went_only_to(lost.to);
 }
 
-void Pdc::on_peer_lost(const LostPeer& lost, Time now) {
+void Pdc::on_dead_peer(const DeadPeer& lost, Time now) {
   Ending ending{.error = PdsError::PeerLost, .tells_peer = false};
   if (lost.succeeded && role_ == Role::Initiator) {
     ending.lost = &lost;

@@ -76,14 +76,14 @@ class alignas(64) Pdc final : public PdcCore {
   // The host of the peer has reported that no process has its port (PDS-234).
   void note_refusal(const FepAddress& peer) { refused_ |= destination_.address == peer; }
 
-  // Processes of this host (LostPeer). A PDC belongs to the instance of the peer that has sent on
+  // Processes of this host (DeadPeer). A PDC belongs to the instance of the peer that has sent on
   // it first; before the first answer, to the instance that all its packets went to.
   void note_connection(std::uint16_t connection) {
     if (local_connection_ == 0) local_connection_ = connection;
   }
-  bool is_connected_to(const LostPeer& lost);
+  bool is_connected_to(const DeadPeer& lost);
   // Fails. If another process has the address now, what the lost one has not read is NotConsumed.
-  void on_peer_lost(const LostPeer& lost, Time now);
+  void on_dead_peer(const DeadPeer& lost, Time now);
 
  private:
   // A turn could do something.

@@ -101,9 +101,9 @@ Rudi::Stop Rudi::send_some(RudiFlow& flow, std::uint32_t& budget, Time now) {
 std::uint32_t Rudi::next_packet_id(std::uint16_t index) {
   if (uses_ == 0) uses_ = static_cast<std::uint32_t>(env_.rng.next());
   const std::uint32_t id = ++uses_ * static_cast<std::uint32_t>(kOutstanding) + index;
-  if (!env_.parameters.place) return id;
-  constexpr unsigned kShift = 32 - kPlaceBits;
-  return (id & ((1U << kShift) - 1)) | std::uint32_t{*env_.parameters.place} << kShift;
+  if (!env_.parameters.port_slot) return id;
+  constexpr unsigned kShift = 32 - kSlotBits;
+  return (id & ((1U << kShift) - 1)) | std::uint32_t{*env_.parameters.port_slot} << kShift;
 }
 
 void Rudi::transmit(Record& record, Time now) {
@@ -345,7 +345,7 @@ void Rudi::fail_flow(RudiFlow& flow, PdsError error, Time now) {
   drop_drained_flows();
 }
 
-void Rudi::on_peer_lost(RudiFlow& flow, const LostPeer& lost, Time now) {
+void Rudi::on_dead_peer(RudiFlow& flow, const DeadPeer& lost, Time now) {
   if (lost.succeeded || lost.to == 0) return;
   const auto all = records();
   const bool had_some = std::any_of(all.begin(), all.end(), [&](const Record& record) {

@@ -77,7 +77,7 @@ class Rudi {
   // Everything of the flow ends with `error`.
   void fail_flow(RudiFlow& flow, PdsError error, Time now);
   // Fails the flow if the lost peer had its requests. A successor is asked again.
-  void on_peer_lost(RudiFlow& flow, const LostPeer& lost, Time now);
+  void on_dead_peer(RudiFlow& flow, const DeadPeer& lost, Time now);
 
   // Something could be sent at once.
   bool has_ready() const { return ready_; }

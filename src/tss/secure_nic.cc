@@ -96,7 +96,7 @@ const Packet* SecureNic::seal(const Packet& packet, std::size_t place) {
                                        packet.payload[0], packet.payload[1]};
   const std::span<std::byte> room(sealed_.get() + place * packet_bytes_, packet_bytes_);
   if (packet.length() + kMaxHeaderBytes + kIcvBytes > room.size()) return nullptr;
-  const FepAddress source{self_.ip, inner_.leaves_from(packet)};
+  const FepAddress source{self_.ip, inner_.source_port_for(packet)};
   const OuterFields outer = source.port == kNativePort
                                 ? native_fields(self_.ip, packet.to.ip,
                                                 nic::source_port(caps_, self_.port, packet.entropy))

@@ -47,13 +47,13 @@ class SecureNic final : public nic::Nic {
   // Packets that cannot be sealed are counted by the table, dropped and part of the prefix. A
   // packet that the inner NIC refuses is sealed again when it is offered again (TSS-35).
   std::size_t tx_burst(std::span<const Packet* const> in) override;
-  std::uint16_t leaves_from(const Packet& packet) override {
-    const std::uint16_t port = inner_.leaves_from(packet);
+  std::uint16_t source_port_for(const Packet& packet) override {
+    const std::uint16_t port = inner_.source_port_for(packet);
     return port != kNativePort ? port : kUetUdpPort;
   }
   int wait_fd() const override { return inner_.wait_fd(); }
   bool prepare_wait() override { return inner_.prepare_wait(); }
-  std::optional<LostPeer> take_lost_peer() override { return inner_.take_lost_peer(); }
+  std::optional<DeadPeer> poll_dead_peer() override { return inner_.poll_dead_peer(); }
   void watch_refusals() override { inner_.watch_refusals(); }
   std::optional<FepAddress> take_refusal() override { return inner_.take_refusal(); }
   // The inner NIC's, or the end of a guard time.

@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::size_t kBytes = 5000;  // more than a packet where the MTU is 1500
 constexpr std::size_t kProcesses = 8;
-constexpr std::uint16_t kFirstPlacePort = 5817;  // of processes that share port 4793
-constexpr std::uint64_t kMessages = 20;          // from each to each in one round
+constexpr std::uint16_t kFirstSlotPort = 5817;  // of processes that share port 4793
+constexpr std::uint64_t kMessages = 20;         // from each to each in one round
 
 // The kernel carries what leaves before it has found the next hop, and nothing afterwards.
 TEST(BackEnd, CarriesPacketsItselfOnceTheNextHopIsKnown) {
@@ -150,7 +150,7 @@ class Member {
   std::array<fi_addr_t, kProcesses> peers_{};
 };
 
-// Four at each of two addresses, each with a port or place of its own; those of one host reach each
+// Four at each of two addresses, each with a port or slot of its own; those of one host reach each
 // other too. The last one is killed, with its back end open, and the others go on. `prepare`: in
 // each process at first, with its number.
 void exchange_all_to_all(const std::function<void(std::size_t)>& prepare) {
@@ -165,7 +165,7 @@ void exchange_all_to_all(const std::function<void(std::size_t)>& prepare) {
     Member member(self, channels);
     const char* nic = std::getenv("FI_UET_NIC");
     const bool shares = nic != nullptr && std::string(nic).starts_with("shared") && !ipv6();
-    require(!shares || member.port() >= kFirstPlacePort, "it has a port of its own");
+    require(!shares || member.port() >= kFirstSlotPort, "it has a port of its own");
     member.exchange_with(kProcesses, 1);
     member.meet(kProcesses);
     if (self == kProcesses - 1) ::raise(SIGKILL);
@@ -219,7 +219,7 @@ TEST(BackEnd, WithoutTheRightToShareThePortIsItsOwn) {
   const auto run = [&](Channel& channel) {
     give_up_right_to_share();
     Node node;
-    require(ipv6() || udp_port(node.name()) < kFirstPlacePort, "it shares the port");
+    require(ipv6() || udp_port(node.name()) < kFirstSlotPort, "it shares the port");
     exchange(node, node.connect(channel), kBytes, 20);
     channel.meet(&node);
   };
@@ -228,7 +228,7 @@ TEST(BackEnd, WithoutTheRightToShareThePortIsItsOwn) {
 
 // Packets for a process that has ended do not harm the next process in its slot: each operation
 // ends once, and the next two processes exchange messages normally.
-TEST(BackEnd, TheNextProcessAtAPlaceStartsAfresh) {
+TEST(BackEnd, TheNextProcessAtASlotStartsAfresh) {
   if (!over_shared() || !plain_network()) GTEST_SKIP() << "only for the back end shared";
   constexpr std::size_t kLost = 16;
   ChannelPair firsts;
@@ -246,7 +246,7 @@ TEST(BackEnd, TheNextProcessAtAPlaceStartsAfresh) {
     firsts.right.send('g');
     const fi_addr_t peer = node.connect(firsts.right);
     exchange(node, peer, kBytes, 20);
-    const auto place = firsts.right.receive<std::uint16_t>(&node);
+    const auto slot = firsts.right.receive<std::uint16_t>(&node);
     std::vector<std::byte> lost(10 * kBytes);
     for (std::uint64_t i = 0; i < kLost; ++i) {
       node.post("sending", [&] {
@@ -262,7 +262,7 @@ TEST(BackEnd, TheNextProcessAtAPlaceStartsAfresh) {
     }
     require(ended == kLost, "operations to the first one have not ended");
     exchange(node, next, kBytes, 20);
-    require(seconds.right.receive<std::uint16_t>(&node) == place, "it has another place");
+    require(seconds.right.receive<std::uint16_t>(&node) == slot, "it has another slot");
     seconds.right.send('e');
   });
   Process second("second", {}, [&] { serve(seconds.left); });

@@ -449,38 +449,38 @@ void draw_framing(Plan& plan, Rng& rng) {
 }
 
 // Configures one node like another implementation.
-void draw_make(MakePlan& make, Rng& rng) {
-  pds::Parameters& pds = make.fep.pds;
+void draw_configuration(ConfigurationPlan& configuration, Rng& rng) {
+  pds::Parameters& pds = configuration.fep.pds;
   pds.default_mpr = pick<std::uint8_t, 4>(rng, {1, 2, 8, 32});
   pds.ack_per_packet = rng.chance(0.3);
   pds.ack_gen_trigger_bytes =
       pick<std::uint32_t, 3>(rng, {4096, 16 * 1024, cms::kDefaultAckTrigger});
   pds.rto_init = pick<Duration, 3>(rng, {microseconds(500), milliseconds(2), milliseconds(20)});
-  make.fep.cms.ack_gen_trigger_bytes = pds.ack_gen_trigger_bytes;
-  make.fep.cms.algorithm = rng.chance(0.5) ? cms::Algorithm::Nscc : cms::Algorithm::None;
-  ses::Parameters& ses = make.fep.ses;
+  configuration.fep.cms.ack_gen_trigger_bytes = pds.ack_gen_trigger_bytes;
+  configuration.fep.cms.algorithm = rng.chance(0.5) ? cms::Algorithm::Nscc : cms::Algorithm::None;
+  ses::Parameters& ses = configuration.fep.ses;
   const std::uint64_t mtu = ses.payload_mtu;
   ses.rendezvous_threshold_bytes = pick<std::uint64_t, 3>(rng, {0, 3 * mtu, UINT64_MAX});
   ses.eager_bytes = pick<std::size_t, 3>(rng, {0, mtu, 1 << 20});
   ses.deferrable_threshold_bytes = pick<std::uint64_t, 3>(rng, {1, mtu + 1, 64 * 1024});
   ses.deferrable = rng.chance(0.5);
   ses.short_headers = rng.chance(0.5);
-  make.optimized = rng.chance(0.5);
-  make.ai_full = rng.chance(0.7);  // the profiles contain each other (SES-159)
-  make.hpc = make.ai_full && rng.chance(0.6);
-  ses.rendezvous = make.hpc;
-  make.spare_mtu_bytes = static_cast<std::uint32_t>(rng.below(2000));
+  configuration.optimized = rng.chance(0.5);
+  configuration.ai_full = rng.chance(0.7);  // the profiles contain each other (SES-159)
+  configuration.hpc = configuration.ai_full && rng.chance(0.6);
+  ses.rendezvous = configuration.hpc;
+  configuration.spare_mtu_bytes = static_cast<std::uint32_t>(rng.below(2000));
 }
 
-void draw_makes(Plan& plan, Rng& rng) {
-  MakePlan make;
-  make.fep = plan.fep;
-  make.hpc = plan.hpc;
-  make.optimized = plan.fep.ses.short_headers;
-  plan.makes.assign(static_cast<std::size_t>(plan.nodes), make);
+void draw_configurations(Plan& plan, Rng& rng) {
+  ConfigurationPlan configuration;
+  configuration.fep = plan.fep;
+  configuration.hpc = plan.hpc;
+  configuration.optimized = plan.fep.ses.short_headers;
+  plan.configurations.assign(static_cast<std::size_t>(plan.nodes), configuration);
   if (!rng.chance(0.5)) return;
-  for (MakePlan& each : plan.makes) {
-    if (rng.chance(0.7)) draw_make(each, rng);
+  for (ConfigurationPlan& each : plan.configurations) {
+    if (rng.chance(0.7)) draw_configuration(each, rng);
     if (!plan.shipped_limits) continue;
     each.fep.cms.ack_gen_trigger_bytes = plan.fep.cms.ack_gen_trigger_bytes;
     each.fep.pds.ack_gen_trigger_bytes = plan.fep.pds.ack_gen_trigger_bytes;
@@ -493,9 +493,9 @@ void draw_makes(Plan& plan, Rng& rng) {
 void draw_small_ranges(Plan& plan, Rng rng) {
   if (!rng.chance(0.08)) return;
   plan.fep.pds.mpr_zero_psns = rng.chance(0.5) ? 64 : 1;
-  for (MakePlan& make : plan.makes) {
-    make.fep.pds.mpr_zero_psns = plan.fep.pds.mpr_zero_psns;
-    if (rng.chance(0.5)) make.fep.pds.default_mpr = 0;
+  for (ConfigurationPlan& configuration : plan.configurations) {
+    configuration.fep.pds.mpr_zero_psns = plan.fep.pds.mpr_zero_psns;
+    if (rng.chance(0.5)) configuration.fep.pds.default_mpr = 0;
   }
 }
 
@@ -566,10 +566,10 @@ void draw_security(Plan& plan, Rng rng) {
   if (plan.framing) plan.framing->crc = false;  // TSS-8
   security.replays = rng.chance(0.4) ? static_cast<int>(rng.between(1, 100)) : 0;
   const std::uint32_t limit = pick<std::uint32_t, 3>(rng, {1U << 30, 200, 5000});  // PDS-80
-  for (MakePlan& make : plan.makes) {
-    make.fep.pds.random_start = rng.chance(0.3);
-    make.fep.pds.psn_limit = limit;
-    make.fep.pds.new_pdc_time = milliseconds(rng.between(200, 2000));
+  for (ConfigurationPlan& configuration : plan.configurations) {
+    configuration.fep.pds.random_start = rng.chance(0.3);
+    configuration.fep.pds.psn_limit = limit;
+    configuration.fep.pds.new_pdc_time = milliseconds(rng.between(200, 2000));
   }
 }
 
@@ -605,7 +605,7 @@ Plan draw_plan(std::uint64_t seed) {
   draw_refusals(plan, rng);
   draw_framing(plan, rng);
   draw_limits(plan, Rng(seed ^ 0x11317));
-  draw_makes(plan, rng);
+  draw_configurations(plan, rng);
   draw_small_ranges(plan, Rng(seed ^ 0x12819));
   if (rng.chance(0.25)) plan.nasty_sequences = static_cast<int>(rng.between(1, 30));
   draw_security(plan, Rng(seed ^ 0x7551));
@@ -655,16 +655,16 @@ std::string Plan::describe() const {
         << " us, rotation " << to_us(security->rotation) << " us, epochs "
         << to_us(security->epochs) << " us, wrong key at " << security->misconfigured;
   }
-  for (const MakePlan& make : makes) {
-    out << "; MPR " << int{make.fep.pds.default_mpr}
-        << (make.fep.pds.default_mpr > 0
+  for (const ConfigurationPlan& configuration : configurations) {
+    out << "; MPR " << int{configuration.fep.pds.default_mpr}
+        << (configuration.fep.pds.default_mpr > 0
                 ? ""
-                : " for " + std::to_string(make.fep.pds.mpr_zero_psns) + " PSNs")
+                : " for " + std::to_string(configuration.fep.pds.mpr_zero_psns) + " PSNs")
         << ", profile "
-        << (make.hpc       ? "HPC"
-            : make.ai_full ? "AI Full"
-                           : "AI Base")
-        << ", rendezvous above " << make.fep.ses.rendezvous_threshold_bytes;
+        << (configuration.hpc       ? "HPC"
+            : configuration.ai_full ? "AI Full"
+                                    : "AI Base")
+        << ", rendezvous above " << configuration.fep.ses.rendezvous_threshold_bytes;
   }
   return out.str();
 }

@@ -22,7 +22,7 @@ constexpr std::uint32_t kMtu = 1024;  // the smallest
 // The payload MTU is the one number both must agree on: each pair has one of these.
 constexpr std::array<std::uint32_t, 4> kMtus = {kMtu, 2048, 4096, 8192};
 
-struct Make {
+struct Implementation {
   std::string_view name;
   void (*configure)(fep::Config& config);
   // The operations that its address allows to its peers.
@@ -31,84 +31,84 @@ struct Make {
   bool optimized = false;  // medium and small headers
 };
 
-constexpr std::array kMakes{
-    Make{"defaults", [](fep::Config&) {}, true},
+constexpr std::array kImplementations{
+    Implementation{"defaults", [](fep::Config&) {}, true},
     // No rendezvous, no congestion control, the smallest window.
-    Make{"base",
-         [](fep::Config& c) {
-           c.pds.default_mpr = 1;
-           c.cms.algorithm = cms::Algorithm::None;
-           c.ses.rendezvous_threshold_bytes = UINT64_MAX;
-         },
-         false},
+    Implementation{"base",
+                   [](fep::Config& c) {
+                     c.pds.default_mpr = 1;
+                     c.cms.algorithm = cms::Algorithm::None;
+                     c.ses.rendezvous_threshold_bytes = UINT64_MAX;
+                   },
+                   false},
     // Large window, seldom an ACK, everything can be read.
-    Make{"lazy",
-         [](fep::Config& c) {
-           c.pds.default_mpr = 32;
-           c.pds.ack_gen_trigger_bytes = 32 * 1024;
-           c.pds.ack_gen_min_packet_add_bytes = 0;
-           c.pds.ack_on_ecn = false;
-           c.ses.rendezvous_threshold_bytes = 0;
-           c.ses.eager_bytes = 0;
-         },
-         true},
+    Implementation{"lazy",
+                   [](fep::Config& c) {
+                     c.pds.default_mpr = 32;
+                     c.pds.ack_gen_trigger_bytes = 32 * 1024;
+                     c.pds.ack_gen_min_packet_add_bytes = 0;
+                     c.pds.ack_on_ecn = false;
+                     c.ses.rendezvous_threshold_bytes = 0;
+                     c.ses.eager_bytes = 0;
+                   },
+                   true},
     // An ACK for each packet, and impatient.
-    Make{"eager",
-         [](fep::Config& c) {
-           c.pds.ack_per_packet = true;
-           c.pds.rto_init = milliseconds(2);
-           c.pds.rto_cap = milliseconds(8);
-           c.pds.nack_retransmission_time = microseconds(100);
-           c.ses.rendezvous_threshold_bytes = 64 << 10;
-         },
-         true},
+    Implementation{"eager",
+                   [](fep::Config& c) {
+                     c.pds.ack_per_packet = true;
+                     c.pds.rto_init = milliseconds(2);
+                     c.pds.rto_cap = milliseconds(8);
+                     c.pds.nack_retransmission_time = microseconds(100);
+                     c.ses.rendezvous_threshold_bytes = 64 << 10;
+                   },
+                   true},
     // Little of everything: few PDCs, few buffers, few messages.
-    Make{"small",
-         [](fep::Config& c) {
-           c.pds.default_mpr = 1;
-           c.pds.pdc_count = 8;
-           c.pds.reserved_target_pdcs = 2;
-           c.pds.reserved_pool_pdcs = 1;
-           c.packets = 256;
-           c.buffers = 48;
-           c.ses.tx_messages = c.ses.rx_messages = c.ses.return_messages = 16;
-           c.ses.posted_receives = 32;
-           c.ses.outstanding_reads_bytes = 4 * kMtu;
-           c.ses.unexpected_bytes_per_context = 16 * kMtu;
-           c.ses.unexpected_bytes_per_peer = 16 * kMtu;
-           c.ses.eager_bytes = 2 * kMtu;
-         },
-         true},
+    Implementation{"small",
+                   [](fep::Config& c) {
+                     c.pds.default_mpr = 1;
+                     c.pds.pdc_count = 8;
+                     c.pds.reserved_target_pdcs = 2;
+                     c.pds.reserved_pool_pdcs = 1;
+                     c.packets = 256;
+                     c.buffers = 48;
+                     c.ses.tx_messages = c.ses.rx_messages = c.ses.return_messages = 16;
+                     c.ses.posted_receives = 32;
+                     c.ses.outstanding_reads_bytes = 4 * kMtu;
+                     c.ses.unexpected_bytes_per_context = 16 * kMtu;
+                     c.ses.unexpected_bytes_per_peer = 16 * kMtu;
+                     c.ses.eager_bytes = 2 * kMtu;
+                   },
+                   true},
     // Next to the wraps of both number spaces.
-    Make{"wrapping",
-         [](fep::Config& c) {
-           c.pds.start_psn = UINT32_MAX - 3;
-           c.pds.first_pdc_id = UINT16_MAX;
-           c.pds.out_of_order_threshold = 2;
-         },
-         true},
+    Implementation{"wrapping",
+                   [](fep::Config& c) {
+                     c.pds.start_psn = UINT32_MAX - 3;
+                     c.pds.first_pdc_id = UINT16_MAX;
+                     c.pds.out_of_order_threshold = 2;
+                   },
+                   true},
     // The AI Full profile: long sends are deferrable, nothing is read.
-    Make{"ai_full",
-         [](fep::Config& c) {
-           c.ses.rendezvous = false;
-           c.ses.deferrable = true;
-         },
-         false, true},
+    Implementation{"ai_full",
+                   [](fep::Config& c) {
+                     c.ses.rendezvous = false;
+                     c.ses.deferrable = true;
+                   },
+                   false, true},
     // Every profile, and short headers.
-    Make{"all", [](fep::Config& c) { c.ses.deferrable = true; }, true, true, true},
+    Implementation{"all", [](fep::Config& c) { c.ses.deferrable = true; }, true, true, true},
     // PDS-219: an MP_RANGE that no mpr can say, and the smallest there is.
-    Make{"range64",
-         [](fep::Config& c) {
-           c.pds.default_mpr = 0;
-           c.pds.mpr_zero_psns = 64;
-         },
-         true},
-    Make{"range1",
-         [](fep::Config& c) {
-           c.pds.default_mpr = 0;
-           c.pds.mpr_zero_psns = 1;
-         },
-         true},
+    Implementation{"range64",
+                   [](fep::Config& c) {
+                     c.pds.default_mpr = 0;
+                     c.pds.mpr_zero_psns = 64;
+                   },
+                   true},
+    Implementation{"range1",
+                   [](fep::Config& c) {
+                     c.pds.default_mpr = 0;
+                     c.pds.mpr_zero_psns = 1;
+                   },
+                   true},
 };
 
 using Pair = std::tuple<std::size_t, std::size_t, DeliveryMode>;
@@ -128,30 +128,30 @@ class Interop : public testing::TestWithParam<Pair> {
     config.fep.cms.max_window_bytes = 1 << 20;
     config.link.loss = 0.01;
     config.link.reordering = mode == DeliveryMode::Rud ? 0.02 : 0;
-    const std::array makes{kMakes[left], kMakes[right]};
+    const std::array implementations{kImplementations[left], kImplementations[right]};
     std::uint8_t mpr_zero_psns = 0;  // the same in both (PDS-218): that of the smaller window
-    for (const Make& make : makes) {
+    for (const Implementation& implementation : implementations) {
       fep::Config fep;
-      make.configure(fep);
+      implementation.configure(fep);
       const std::uint8_t own = fep.pds.mpr_zero_psns;
       if (mpr_zero_psns == 0 || (own > 0 && own < mpr_zero_psns)) mpr_zero_psns = own;
     }
-    config.configure = [makes, mpr_zero_psns](int node, fep::Config& fep) {
-      makes[static_cast<std::size_t>(node)].configure(fep);
+    config.configure = [implementations, mpr_zero_psns](int node, fep::Config& fep) {
+      implementations[static_cast<std::size_t>(node)].configure(fep);
       fep.pds.mpr_zero_psns = mpr_zero_psns;
     };
     return config;
   }
   Interop() : stage_(config()) {
     const auto& [left, right, mode] = GetParam();
-    say(stage_.actor(0).peer, kMakes[left]);
-    say(stage_.actor(1).peer, kMakes[right]);
+    say(stage_.actor(0).peer, kImplementations[left]);
+    say(stage_.actor(1).peer, kImplementations[right]);
   }
 
-  static void say(ses::Peer& peer, const Make& make) {
-    peer.hpc = make.hpc;
-    peer.ai_full = make.ai_full;
-    peer.optimized = make.optimized;
+  static void say(ses::Peer& peer, const Implementation& implementation) {
+    peer.hpc = implementation.hpc;
+    peer.ai_full = implementation.ai_full;
+    peer.optimized = implementation.optimized;
   }
 
   bool same(std::size_t offset, std::size_t length) {
@@ -321,13 +321,13 @@ INSTANTIATE_TEST_SUITE_P(Mtus, InteropMtu,
 
 std::string name_of(const testing::TestParamInfo<Pair>& info) {
   const auto& [left, right, mode] = info.param;
-  return std::string(kMakes[left].name) + "_and_" + std::string(kMakes[right].name) +
-         (mode == DeliveryMode::Rod ? "_ROD" : "_RUD");
+  return std::string(kImplementations[left].name) + "_and_" +
+         std::string(kImplementations[right].name) + (mode == DeliveryMode::Rod ? "_ROD" : "_RUD");
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Interop,
-                         testing::Combine(testing::Range(std::size_t{0}, kMakes.size()),
-                                          testing::Range(std::size_t{0}, kMakes.size()),
+                         testing::Combine(testing::Range(std::size_t{0}, kImplementations.size()),
+                                          testing::Range(std::size_t{0}, kImplementations.size()),
                                           testing::Values(DeliveryMode::Rud, DeliveryMode::Rod)),
                          name_of);
 

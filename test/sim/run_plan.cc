@@ -72,7 +72,8 @@ namespace {
 
 std::vector<std::uint8_t> mprs_of(const Plan& plan) {
   std::vector<std::uint8_t> mprs;
-  for (const MakePlan& make : plan.makes) mprs.push_back(make.fep.pds.default_mpr);
+  for (const ConfigurationPlan& configuration : plan.configurations)
+    mprs.push_back(configuration.fep.pds.default_mpr);
   return mprs;
 }
 
@@ -124,15 +125,15 @@ void Run::fail(const std::string& what) {
 
 NodeConfig Run::node_config(int node) const {
   NodeConfig config;
-  const MakePlan& make = plan_.makes[static_cast<std::size_t>(node)];
-  config.fep = make.fep;
+  const ConfigurationPlan& configuration = plan_.configurations[static_cast<std::size_t>(node)];
+  config.fep = configuration.fep;
   config.fep.seed = plan_.seed * 16 + static_cast<std::uint64_t>(node);
   config.progress_interval = plan_.progress_interval;
   config.nic.address = address_of(static_cast<std::uint8_t>(node), 1);
   config.nic.tx_queue = plan_.nic_tx_queue;
   config.nic.rx_queue = plan_.nic_rx_queue;
   config.nic.rate_bps = plan_.link.rate_bps * 2;
-  config.nic.caps.ip_mtu = make.fep.ses.payload_mtu + 148 + make.spare_mtu_bytes;
+  config.nic.caps.ip_mtu = configuration.fep.ses.payload_mtu + 148 + configuration.spare_mtu_bytes;
   config.nic.caps.link_rate_bps = plan_.link.rate_bps;
   config.nic.caps.ecn = true;
   config.nic.caps.per_packet_entropy = true;
@@ -223,10 +224,11 @@ void Run::build() {
     endpoint.peer.resource_index = config.resource_index;
     endpoint.peer.initiator = config.initiator;
     endpoint.peer.relative = plan_.relative;
-    const MakePlan& make = plan_.makes[static_cast<std::size_t>(endpoint.plan->node)];
-    endpoint.peer.hpc = make.hpc;
-    endpoint.peer.ai_full = make.ai_full;
-    endpoint.peer.optimized = make.optimized;
+    const ConfigurationPlan& configuration =
+        plan_.configurations[static_cast<std::size_t>(endpoint.plan->node)];
+    endpoint.peer.hpc = configuration.hpc;
+    endpoint.peer.ai_full = configuration.ai_full;
+    endpoint.peer.optimized = configuration.optimized;
     const bool first = i == 0 || plan_.contexts[i - 1].node != endpoint.plan->node;
     if (plan_.closing_contexts && first && config.mode != DeliveryMode::Uud) {
       closing_.open(endpoint.plan->node, config, endpoint.peer);

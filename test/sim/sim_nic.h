@@ -49,7 +49,7 @@ class SimNic final : public nic::Nic {
   FepAddress local_address() const override { return config_.address; }
 
   // Source addresses arrive as they are configured, whatever the entropy.
-  std::uint16_t leaves_from(const Packet&) override { return config_.address.port; }
+  std::uint16_t source_port_for(const Packet&) override { return config_.address.port; }
 
   void receive(SimPacket&& packet);
   // The text of the next packet, which is sealed (SimPacket::plain).

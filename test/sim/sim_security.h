@@ -58,7 +58,9 @@ class SecuredNic {
       return below_.rx_burst(out, now);
     }
     std::size_t tx_burst(std::span<const Packet* const> in) override;
-    std::uint16_t leaves_from(const Packet& packet) override { return below_.leaves_from(packet); }
+    std::uint16_t source_port_for(const Packet& packet) override {
+      return below_.source_port_for(packet);
+    }
     Time next_deadline() const override { return below_.next_deadline(); }
     const nic::NicCaps& caps() const override { return below_.caps(); }
     FepAddress local_address() const override { return below_.local_address(); }

@@ -370,8 +370,8 @@ TEST(DrawPlan, HalfOfTheRunsHaveTheShippedLimits) {
   int found = 0;
   for (int seed = 0; seed < kPlans; ++seed) {
     const Plan plan = draw_plan(static_cast<std::uint64_t>(seed));
-    found += std::ranges::all_of(plan.makes, [&](const MakePlan& make) {
-      const pds::Parameters& pds = make.fep.pds;
+    found += std::ranges::all_of(plan.configurations, [&](const ConfigurationPlan& configuration) {
+      const pds::Parameters& pds = configuration.fep.pds;
       return pds.ack_gen_trigger_bytes == cms::kDefaultAckTrigger &&
              (plan.killed_node >= 0 || plan.behind_black_hole >= 0 ||
               (pds.rto_init == shipped.rto_init &&
@@ -390,7 +390,8 @@ TEST(Oracles, RunThatCannotFinishIsReported) {
   plan.multi_receives = false;  // so that receives without a message are missed
   plan.operations.resize(1);
   plan.operations[0].post_after = Duration(0);
-  for (MakePlan& make : plan.makes) make.fep.pds.rto_cap = std::chrono::seconds(1);
+  for (ConfigurationPlan& configuration : plan.configurations)
+    configuration.fep.pds.rto_cap = std::chrono::seconds(1);
   const Outcome outcome = run_plan(plan);
   EXPECT_NE(outcome.failure.find("not finished"), std::string::npos) << outcome.failure;
 }

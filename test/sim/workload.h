@@ -19,7 +19,7 @@ namespace uet::sim {
 
 // How the FEP of one node is configured, and what its address says that peers may send it. The
 // payload MTU is everybody's.
-struct MakePlan {
+struct ConfigurationPlan {
   fep::Config fep;
   bool hpc = true;  // what can be read, RUDI
   bool ai_full = true;
@@ -94,8 +94,8 @@ struct PartitionPlan {
 struct Plan {
   std::uint64_t seed = 0;
   int nodes = 2;
-  fep::Config fep;              // of every node; its MakePlan changes some of it
-  std::vector<MakePlan> makes;  // of each node
+  fep::Config fep;  // of every node; its ConfigurationPlan changes some of it
+  std::vector<ConfigurationPlan> configurations;  // of each node
   LinkConfig link;
   std::optional<wire::FrameFormat> framing;  // none: packets as such
   std::optional<SecurityPlan> security;      // none: packets in clear
@@ -105,11 +105,11 @@ struct Plan {
   bool relative = true;
   bool directed_receive = false;
   bool provider_keys = true;
-  bool hpc = true;                  // the peers' addresses say so, unless a MakePlan differs
-  bool cancels = false;             // some sends are cancelled: not every receive finds a message
-  bool multi_receives = false;      // some receives are; those left over are cancelled at the end
-  bool looks = false;               // receives claim a message that is there already
-  double refuse_events = 0;         // chance that a full CQ refuses remote data
+  bool hpc = true;              // the peers' addresses say so, unless a ConfigurationPlan differs
+  bool cancels = false;         // some sends are cancelled: not every receive finds a message
+  bool multi_receives = false;  // some receives are; those left over are cancelled at the end
+  bool looks = false;           // receives claim a message that is there already
+  double refuse_events = 0;     // chance that a full CQ refuses remote data
   std::uint64_t window_bytes = 0;   // writable region of each node
   std::uint64_t library_bytes = 0;  // read-only region of each node
   std::vector<ContextPlan> contexts;

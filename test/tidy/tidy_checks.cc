@@ -13,9 +13,9 @@
 namespace uet::tidy {
 namespace {
 
-// Room -> rooms it may include besides itself.
-const std::map<std::string, std::set<std::string>, std::less<>>& allowed_rooms() {
-  static const std::map<std::string, std::set<std::string>, std::less<>> rooms = {
+// Module -> modules it may include besides itself.
+const std::map<std::string, std::set<std::string>, std::less<>>& allowed_modules() {
+  static const std::map<std::string, std::set<std::string>, std::less<>> modules = {
       {"base", {}},
       {"wire", {"base"}},
       {"tss", {"base", "wire", "nic"}},
@@ -31,7 +31,7 @@ const std::map<std::string, std::set<std::string>, std::less<>>& allowed_rooms()
       {"prov",
        {"base", "wire", "cms", "pds", "ri", "av", "cm", "ses", "fep", "nic", "tss", "live"}},
   };
-  return rooms;
+  return modules;
 }
 
 // Headers that bring input, output, time, threads or chance into the core.
@@ -184,7 +184,7 @@ std::string without_comments_and_strings(std::string_view text) {
   return out;
 }
 
-std::string room_of(std::string_view path) {
+std::string module_of(std::string_view path) {
   if (path.starts_with("prov/uet/")) return "prov";
   for (std::string_view root : {std::string_view("src/"), std::string_view("include/uet/")}) {
     if (!path.starts_with(root)) continue;
@@ -195,21 +195,21 @@ std::string room_of(std::string_view path) {
   return {};
 }
 
-bool is_core_room(std::string_view room) {
+bool is_core_module(std::string_view module) {
   constexpr std::array<std::string_view, 10> kCore = {"base", "wire", "tss", "cms", "pds",
                                                       "ri",   "av",   "cm",  "ses", "fep"};
-  return is_one_of(room, kCore);
+  return is_one_of(module, kCore);
 }
 
 Complaints check_includes(std::string_view path, std::string_view text) {
   static const std::regex include(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"].*$)");
-  const std::string room = room_of(path);
-  const bool pure = is_core_room(room) || path == "include/uet/nic/nic.h";
+  const std::string module = module_of(path);
+  const bool pure = is_core_module(module) || path == "include/uet/nic/nic.h";
   Complaints complaints;
-  if (room.empty()) return complaints;
-  const auto rule = allowed_rooms().find(room);
-  if (rule == allowed_rooms().end())
-    return {std::string(path) + ": room '" + room + "' is unknown"};
+  if (module.empty()) return complaints;
+  const auto rule = allowed_modules().find(module);
+  if (rule == allowed_modules().end())
+    return {std::string(path) + ": module '" + module + "' is unknown"};
   for (const std::string& line : lines_of(text)) {
     std::smatch match;
     if (!std::regex_match(line, match, include)) continue;
@@ -219,22 +219,22 @@ Complaints check_includes(std::string_view path, std::string_view text) {
     };
     if (header.find("..") != std::string::npos) complain("paths go down only");
     // "uet/pds/api.h" lies in include/, "pds/pdc.h" in src/.
-    std::string used = room_of("include/" + header);
-    if (used.empty()) used = room_of("src/" + header);
-    if (!allowed_rooms().contains(used)) used.clear();  // a folder of prov/uet
+    std::string used = module_of("include/" + header);
+    if (used.empty()) used = module_of("src/" + header);
+    if (!allowed_modules().contains(used)) used.clear();  // a folder of prov/uet
     if (path.starts_with("include/") && match[1] == "\"" && !header.starts_with("uet/")) {
       complain("headers of include/ use only one another");
     }
-    if (!used.empty() && used != room && !rule->second.contains(used)) {
-      complain("room '" + room + "' may not use room '" + used + "'");
+    if (!used.empty() && used != module && !rule->second.contains(used)) {
+      complain("module '" + module + "' may not use module '" + used + "'");
     }
-    if ((room == "fep" || room == "tss") && used == "nic" && header != "uet/nic/nic.h") {
+    if ((module == "fep" || module == "tss") && used == "nic" && header != "uet/nic/nic.h") {
       complain("the core knows only the NIC interface, uet/nic/nic.h");
     }
-    if (room != "prov" && header.starts_with("rdma/")) complain("only prov/uet knows libfabric");
-    if (room != "tss" && header.starts_with("openssl/")) complain("only tss knows OpenSSL");
+    if (module != "prov" && header.starts_with("rdma/")) complain("only prov/uet knows libfabric");
+    if (module != "tss" && header.starts_with("openssl/")) complain("only tss knows OpenSSL");
     const bool text_of_addresses =
-        (room == "av" || room == "tss") && header == "arpa/inet.h";  // inet_pton, _ntop
+        (module == "av" || module == "tss") && header == "arpa/inet.h";  // inet_pton, _ntop
     if (pure && !text_of_addresses &&
         (is_one_of(header, kImpureHeaders) || starts_with_any(header, kImpureDirectories))) {
       complain("the core is sans-IO");

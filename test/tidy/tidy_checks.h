@@ -15,12 +15,12 @@ using Complaints = std::vector<std::string>;
 // The text without comments, string literals and character literals; line breaks are kept.
 std::string without_comments_and_strings(std::string_view text);
 
-// The room a path belongs to: "pds" for src/pds/x.cc and include/uet/pds/x.h, "prov" for prov/uet;
-// empty for everything else.
-std::string room_of(std::string_view path);
-bool is_core_room(std::string_view room);
+// The module a path belongs to: "pds" for src/pds/x.cc and include/uet/pds/x.h, "prov" for
+// prov/uet; empty for everything else.
+std::string module_of(std::string_view path);
+bool is_core_module(std::string_view module);
 
-// What a file of include/, src/ or prov/ includes: only rooms that its room may use
+// What a file of include/, src/ or prov/ includes: only modules that its module may use
 // (docs/architecture.md section 3), <rdma/...> in prov only, no sockets, threads, clocks or streams
 // in the core and in the NIC interface.
 Complaints check_includes(std::string_view path, std::string_view text);

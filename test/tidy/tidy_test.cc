@@ -29,9 +29,9 @@ using testing::SizeIs;
 
 const fs::path kSource = UET_SOURCE_DIR;
 
-// src/<room>/<file>.cc without a unit test of its own, and why.
+// src/<module>/<file>.cc without a unit test of its own, and why.
 const std::map<std::string, std::string> kNoUnitTest = {};
-// test/unit/<room>/<file>_test.cc without a source of that name, and why.
+// test/unit/<module>/<file>_test.cc without a source of that name, and why.
 const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/pdc_recovery_test.cc", "losses found without knowing paths: loss_recovery.cc"},
     {"test/unit/pds/pdc_silence_test.cc",
@@ -42,7 +42,7 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/cms/nscc_example_test.cc",
      "nscc.cc on the derived values and examples of CMS 2.1, 2.6"},
     {"test/unit/pds/failure_test.cc", "the failure of a PDC: pdc.cc and send_side.cc"},
-    {"test/unit/pds/lost_peer_test.cc", "the end of a process of this host: pdc.cc"},
+    {"test/unit/pds/dead_peer_test.cc", "the end of a process of this host: pdc.cc"},
     {"test/unit/cm/handshake_test.cc", "connections.cc and listener.cc over a lossy wire"},
     {"test/unit/nic/local_neighbour_test.cc", "local.cc beside processes that break the rules"},
     {"test/unit/pds/give_way_test.cc", "PDCs that close in a shortage: admission.cc and pdc.cc"},
@@ -92,7 +92,7 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/ses/target_error_test.cc", "IE and MSG_ERROR at target.cc and receiver.cc"},
     {"test/unit/ses/target_job_test.cc", "jobs and addressing at target.cc and rma_target.cc"},
     {"test/unit/wire/reserved_test.cc", "checks the reserved bits of every header"},
-    {"test/unit/wire/vectors_test.cc", "checks the whole room against test/vectors"},
+    {"test/unit/wire/vectors_test.cc", "checks the whole module against test/vectors"},
 };
 
 // "prov/params" for a file of that name in prov/uet or one of its folders.
@@ -173,13 +173,13 @@ TEST(TidyText, CommentsAndStringsAreNotCode) {
 
 TEST(TidyIncludes, RefusesARoomAbove) {
   EXPECT_THAT(check_includes("src/pds/pdc.cc", "#include \"uet/ses/api.h\"\n"),
-              ElementsAre(HasSubstr("may not use room 'ses'")));
+              ElementsAre(HasSubstr("may not use module 'ses'")));
   EXPECT_THAT(check_includes("src/cms/ccc.h", "  #  include <uet/pds/api.h>  // why\n"),
-              ElementsAre(HasSubstr("may not use room 'pds'")));
+              ElementsAre(HasSubstr("may not use module 'pds'")));
   EXPECT_THAT(check_includes("src/fep/fep.cc", "#include \"nic/udp.h\"\n"),
               ElementsAre(HasSubstr("only the NIC interface")));
   EXPECT_THAT(check_includes("src/cms/ccc.h", "#include \"pds/pdc.h\"\n"),
-              ElementsAre(HasSubstr("may not use room 'pds'")));
+              ElementsAre(HasSubstr("may not use module 'pds'")));
   EXPECT_THAT(check_includes("src/ses/match.cc", "#include \"../pds/pdc.h\"\n"), SizeIs(1));
   EXPECT_THAT(check_includes("include/uet/pds/api.h", "#include \"base/slab.h\"\n"),
               ElementsAre(HasSubstr("only one another")));
@@ -458,7 +458,7 @@ TEST(Tree, IncludesFollowTheLayers) {
 }
 
 TEST(Tree, CoreIsSansIo) {
-  ASSERT_STRNE(UET_CORE_ARCHIVES, "") << "no room of the core is a library";
+  ASSERT_STRNE(UET_CORE_ARCHIVES, "") << "no module of the core is a library";
   const std::string archives = core_archives();
   expect_clean(check_core_symbols(output_of("nm -u -C" + archives),
                                   output_of("nm --defined-only -C" + archives), kSanitized));
@@ -467,7 +467,7 @@ TEST(Tree, CoreIsSansIo) {
 TEST(Tree, UnitTestsMirrorTheSources) {
   Complaints complaints;
   for (const std::string& file : cpp_files({"src"})) {
-    if (!file.ends_with(".cc") || !is_core_room(room_of(file))) continue;
+    if (!file.ends_with(".cc") || !is_core_module(module_of(file))) continue;
     const std::string stem = file.substr(4, file.size() - 4 - 3);
     const bool tested = fs::exists(kSource / "test/unit" / (stem + "_test.cc"));
     if (tested == kNoUnitTest.contains(file)) {
@@ -562,10 +562,10 @@ TEST(Tree, PlugInNeedsOnlyTheAllowedLibraries) {
 
 TEST(Tree, EveryRoomSaysWhatItIsFor) {
   Complaints complaints;
-  for (const char* room : {"src/base", "src/wire", "src/tss", "src/cms", "src/pds", "src/ri",
-                           "src/av", "src/ses", "src/fep", "src/nic", "src/live", "prov/uet"}) {
-    const fs::path readme = kSource / room / "README.md";
-    if (!fs::exists(readme)) complaints.push_back(std::string(room) + ": no README.md");
+  for (const char* module : {"src/base", "src/wire", "src/tss", "src/cms", "src/pds", "src/ri",
+                             "src/av", "src/ses", "src/fep", "src/nic", "src/live", "prov/uet"}) {
+    const fs::path readme = kSource / module / "README.md";
+    if (!fs::exists(readme)) complaints.push_back(std::string(module) + ": no README.md");
   }
   expect_clean(complaints);
 }

@@ -30,8 +30,8 @@ namespace fs = std::filesystem;
 constexpr std::uint16_t kFirstPort = 4793;
 constexpr std::uint16_t kLastPort = 5816;
 // Of processes that share the first (FI_UET_NIC=shared), each has one of these besides.
-constexpr std::uint16_t kFirstPlacePort = 5817;
-constexpr std::uint16_t kLastPlacePort = 5848;
+constexpr std::uint16_t kFirstSlotPort = 5817;
+constexpr std::uint16_t kLastSlotPort = 5848;
 constexpr std::size_t kLeastMtu = 1280;
 constexpr std::size_t kJumboMtu = 9000;
 
@@ -231,7 +231,7 @@ std::vector<LocalAddress> examine_interfaces(Report& report, const fi_info& info
 
 int count_sharing(const LocalAddress& address) {
   int count = 0;
-  for (std::uint16_t port = kFirstPlacePort; port <= kLastPlacePort; ++port) {
+  for (std::uint16_t port = kFirstSlotPort; port <= kLastSlotPort; ++port) {
     if (try_port(address, port) == EADDRINUSE) ++count;
   }
   return count;

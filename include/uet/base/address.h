@@ -19,11 +19,11 @@ inline constexpr std::uint16_t kUetUdpPorts = kUetLastUdpPort - kUetUdpPort + 1;
 // Processes that share port 4793 of an address have a slot there each. Their packets leave from the
 // port of the slot, which is a part of their address, and go to port 4793: no process receives at
 // the port of a slot. PDCIDs and the ids of RUDI packets begin with the slot number, which is the
-// PIDonFEP modulo kSharedPlaces.
-inline constexpr unsigned kPlaceBits = 5;
-inline constexpr std::uint16_t kSharedPlaces = 1U << kPlaceBits;
-inline constexpr std::uint16_t kFirstPlacePort = kUetLastUdpPort + 1;
-inline constexpr std::uint16_t kLastPlacePort = kUetLastUdpPort + kSharedPlaces;
+// PIDonFEP modulo kSharedSlots.
+inline constexpr unsigned kSlotBits = 5;
+inline constexpr std::uint16_t kSharedSlots = 1U << kSlotBits;
+inline constexpr std::uint16_t kFirstSlotPort = kUetLastUdpPort + 1;
+inline constexpr std::uint16_t kLastSlotPort = kUetLastUdpPort + kSharedSlots;
 
 // IPv4 in the first 4 bytes, or IPv6 in all 16; network order.
 struct FabricAddress {
@@ -55,19 +55,19 @@ struct FepAddress {
 };
 
 // The slot that a port names, if any.
-constexpr std::optional<std::uint8_t> place_of(std::uint16_t port) {
-  if (port < kFirstPlacePort || port > kLastPlacePort) return {};
-  return static_cast<std::uint8_t>(port - kFirstPlacePort);
+constexpr std::optional<std::uint8_t> slot_of_port(std::uint16_t port) {
+  if (port < kFirstSlotPort || port > kLastSlotPort) return {};
+  return static_cast<std::uint8_t>(port - kFirstSlotPort);
 }
 
 // Our processes send from such a port, which is also in their address (port per process, slot).
 constexpr bool names_process(std::uint16_t port) {
-  return port >= kUetUdpPort && port <= kLastPlacePort;
+  return port >= kUetUdpPort && port <= kLastSlotPort;
 }
 
 // Where packets to `address` go on the wire.
 constexpr FepAddress wire_address(FepAddress address) {
-  if (place_of(address.port)) address.port = kUetUdpPort;
+  if (slot_of_port(address.port)) address.port = kUetUdpPort;
   address.sdi = 0;
   return address;
 }

@@ -37,7 +37,7 @@ struct LocalWay {
 };
 
 // A process of this host has ended, or its NIC was closed.
-struct LostPeer {
+struct DeadPeer {
   FepAddress address;
   std::uint16_t from = 0;  // RxPacket::connection of what the peer has sent; 0: none
   std::uint16_t to = 0;    // Packet::way of what was sent to the peer; 0: none

@@ -102,7 +102,7 @@ class Nic {
   // dropped and part of the prefix (PDS recovers).
   virtual std::size_t tx_burst(std::span<const Packet* const> in) = 0;
   // Source port of `packet` if tx_burst comes next; 0: native form, under TSS. May choose its path.
-  virtual std::uint16_t leaves_from(const Packet& packet) {
+  virtual std::uint16_t source_port_for(const Packet& packet) {
     return source_port(caps(), local_address().port, packet.entropy);
   }
   // Registers memory of payload until forget_memory(the result): a capable device reads payload
@@ -121,7 +121,7 @@ class Nic {
   virtual bool prepare_wait() { return false; }
   // A peer whose process is known to be gone, each once, after the last packet from the peer; the
   // caller gives up what its connections have carried. Most back ends never know.
-  virtual std::optional<LostPeer> take_lost_peer() { return {}; }
+  virtual std::optional<DeadPeer> poll_dead_peer() { return {}; }
   // From now on take_refusal() may tell where packets found no socket. Most back ends never know.
   virtual void watch_refusals() {}
   // An address whose host has refused a packet because no process has that port; each report once.

@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint64_t kStandsForAnother = kCompound | kDeferred | kOfOwner;
 
 // CM-35: an operation ended because the transport has given up, or the peer's endpoint is gone.
-bool tells_of_lost_peer(const ses::Completion& completion) {
+bool reports_dead_peer(const ses::Completion& completion) {
   if (completion.status == ses::Status::PdsError || completion.status == ses::Status::PeerLost) {
     return true;
   }
@@ -49,7 +49,7 @@ void EpReporter::complete_original(const ses::Completion& completion) noexcept {
 }
 
 void EpReporter::complete(const ses::Completion& completion) noexcept {
-  if (connection_ != nullptr && tells_of_lost_peer(completion)) connection_->note_failure();
+  if (connection_ != nullptr && reports_dead_peer(completion)) connection_->note_failure();
   if ((completion.user_flags & kStandsForAnother) != 0) return complete_original(completion);
   const bool event = completion.kind == ses::Kind::RemoteWrite;
   if (is_receive(completion.kind)) {

@@ -116,9 +116,8 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
     return refuse_identity(-FI_EADDRNOTAVAIL,
                            "use the domain's IP address and port, or leave them open");
   }
-  const auto place = place_of(here.port);
-  if (place && wanted.has(av::kPidOnFepValid) &&
-      wanted.pid_on_fep.value % kSharedPlaces != *place) {
+  const auto slot = slot_of_port(here.port);
+  if (slot && wanted.has(av::kPidOnFepValid) && wanted.pid_on_fep.value % kSharedSlots != *slot) {
     return refuse_identity(
         -FI_EADDRNOTAVAIL,
         "packets to this pid_on_fep go to another process of the shared port: choose one that "

@@ -129,7 +129,7 @@ int open_nic(const fi_info& info, const Params& params, const char* caller, bool
                      info.nic->device_attr->driver != nullptr;
   const std::string back_end = named ? info.nic->device_attr->driver : params.nic;
   nic::NicConfig config = nic_config(params, back_end, *source);
-  config.tell_way = [&back_end](const std::string& way) {
+  config.report_mode = [&back_end](const std::string& way) {
     FI_INFO(&provider, FI_LOG_DOMAIN, "FI_UET_NIC=%s: %s\n", back_end.c_str(), way.c_str());
   };
   if (security.security != nullptr) {

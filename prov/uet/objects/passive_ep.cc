@@ -199,7 +199,7 @@ av::UetAddress listener_name(const FepAddress& here, const av::UetAddress& wante
   const bool named = wanted.has(av::kResourceIndexValid);
   av::UetAddress name =
       av::default_address(here, named ? wanted.start_resource_index : av::kFirstResourceIndex);
-  if (named && wanted.has(av::kPidOnFepValid) && !place_of(here.port)) {
+  if (named && wanted.has(av::kPidOnFepValid) && !slot_of_port(here.port)) {
     name.pid_on_fep = wanted.pid_on_fep;
   }
   return name;

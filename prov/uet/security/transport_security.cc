@@ -33,7 +33,7 @@ class KeyWatchNic final : public nic::Middleware {
 // Why this NIC cannot be secured, or nullptr.
 const char* reason_against(const nic::Nic& nic, Error& error) {
   error = Error::NotSupported;
-  if (place_of(nic.local_address().port)) {
+  if (slot_of_port(nic.local_address().port)) {
     return "FI_UET_TSS excludes a shared port: the PDCIDs that tell its processes from each other "
            "are encrypted (TSS-65); use FI_UET_NIC=udp";
   }

@@ -132,10 +132,10 @@ fep::Config fep_config(const Params& params, const nic::Nic& nic, std::uint32_t 
   fep::Config config = params.core;
   config.cms = cms_parameters(params, nic, payload_mtu);
   config.pds = pds_parameters(params, config.cms);
-  config.pds.place = place_of(nic.local_address().port);
+  config.pds.port_slot = slot_of_port(nic.local_address().port);
   config.pds.first_udp_port = params.udp_port;
-  if (config.pds.place) {
-    config.pds.pdc_count = std::min(config.pds.pdc_count, pds::kPdcIdsOfPlace / 2);
+  if (config.pds.port_slot) {
+    config.pds.pdc_count = std::min(config.pds.pdc_count, pds::kPdcIdsOfSlot / 2);
   }
   config.trim_marks = recognized_trim_marks(params);
   config.ses.payload_mtu = payload_mtu;

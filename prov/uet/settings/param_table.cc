@@ -118,11 +118,11 @@ std::string source_ports_text(const Params& params) {
   return std::to_string(params.udp_source_ports);
 }
 
-// The range of our processes is 4793 to 5816 (and the ports of places), or apart from that.
+// The range of our processes is 4793 to 5816 (and the ports of slots), or apart from that.
 bool set_udp_port(Params& params, std::string_view text) {
   const auto value = parse_whole(text);
   if (!value || *value == 0 || *value > 65536 - kUetUdpPorts) return false;
-  if (*value != kUetUdpPort && *value + kUetUdpPorts > kUetUdpPort && *value <= kLastPlacePort) {
+  if (*value != kUetUdpPort && *value + kUetUdpPorts > kUetUdpPort && *value <= kLastSlotPort) {
     return false;
   }
   params.udp_port = static_cast<std::uint16_t>(*value);

@@ -42,7 +42,7 @@ struct FrameToSend {
 struct FrameDeviceTraits {
   std::uint32_t max_frame_bytes = 0;       // without the check sequence; 0 = as the interface's MTU
   std::uint64_t receive_credit_bytes = 0;  // as in NicCaps
-  std::string way;                         // for NicConfig::tell_way; may be empty
+  std::string way;                         // for NicConfig::report_mode; may be empty
   bool reads_registered_memory = false;    // as in NicCaps
   bool sends_by_kernel = true;             // as in NicCaps
   // Its frames bear a tag of this VLAN, though the interface takes care of none: max_frame_bytes

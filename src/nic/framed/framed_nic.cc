@@ -147,7 +147,7 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
   parts.device = std::move(device).value();
   if (!why.empty()) message += (message.empty() ? "" : "; ") + why;
   const std::string& way = parts.device->traits().way;
-  if (config.tell_way && !way.empty()) config.tell_way(way);
+  if (config.report_mode && !way.empty()) config.report_mode(way);
 
   int device_fd = parts.device->wait_fd();
   if (device_fd < 0) {
@@ -224,13 +224,13 @@ std::size_t FramedNic::tx_burst(std::span<const Packet* const> in) {
 }
 
 // Packets sent through the kernel leave from the local port, which peers know.
-std::uint16_t FramedNic::leaves_from(const Packet& packet) {
+std::uint16_t FramedNic::source_port_for(const Packet& packet) {
   if (packet.to.ip.is_ipv6 != local_.ip.is_ipv6) return local_.port;
   const NextHops::Way way = hops_->find(packet.to.ip).way;
   // Without a next hop yet it waits for one, in the native form.
   if (tells_native_ && way != NextHops::Way::Kernel) return 0;
   const bool known = way == NextHops::Way::Frame;
-  return known ? Nic::leaves_from(packet) : local_.port;
+  return known ? Nic::source_port_for(packet) : local_.port;
 }
 
 // Sends the leading packets whose next hop is known. `offered`: the number of these packets.

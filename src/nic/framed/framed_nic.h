@@ -64,7 +64,7 @@ class FramedNic final : public Nic {
   std::size_t tx_burst(std::span<const Packet* const> in) override;
   // Under transport security (config.secure) the native form is told by port 0, here and in
   // RxPacket::source, because each form has an AAD of its own (TSS-4, TSS-6).
-  std::uint16_t leaves_from(const Packet& packet) override;
+  std::uint16_t source_port_for(const Packet& packet) override;
   std::uint64_t register_memory(std::span<const std::byte> memory) override {
     return device_->register_memory(memory);
   }

@@ -5,8 +5,8 @@
 
 #include "nic/framed/framed_nic.h"
 #include "nic/packet_device.h"
-#include "nic/place_filter.h"
 #include "nic/shared_port.h"
+#include "nic/slot_filter.h"
 #include "nic/udp.h"
 
 namespace uet::nic {
@@ -31,7 +31,7 @@ Result<std::unique_ptr<UdpNic>> open_kernel(const NicConfig& config, const UdpOp
     message = "FI_UET_NIC=shared is at port 4793: leave out FI_UET_UDP_PORT";
     return Error::Invalid;
   }
-  const std::optional<std::uint8_t> wanted = place_of(config.port);
+  const std::optional<std::uint8_t> wanted = slot_of_port(config.port);
   if (config.port == 0 || wanted) {
     UdpOptions shared = options;
     shared.gro = false;  // what the kernel merges has one receiver, which the first packet decides
@@ -40,8 +40,8 @@ Result<std::unique_ptr<UdpNic>> open_kernel(const NicConfig& config, const UdpOp
     };
     auto nic = UdpNic::open(shared, message);
     if (nic) {
-      const auto place = place_of(nic.value()->local_address().port);
-      if (config.tell_way) config.tell_way("place " + std::to_string(*place) + " at port 4793");
+      const auto slot = slot_of_port(nic.value()->local_address().port);
+      if (config.report_mode) config.report_mode("slot " + std::to_string(*slot) + " at port 4793");
     }
     if (nic || wanted) return nic;
     why = "FI_UET_NIC=shared: " + message + "; this process has a port of its own instead";
@@ -53,9 +53,9 @@ Result<std::unique_ptr<UdpNic>> open_kernel(const NicConfig& config, const UdpOp
 
 Result<std::unique_ptr<FrameDevice>> open_device(const FrameDeviceRequest& request,
                                                  std::string& message) {
-  if (!place_of(request.self.port)) return PacketDevice::open(request, message);
+  if (!slot_of_port(request.self.port)) return PacketDevice::open(request, message);
   const auto set_filter = [](int socket, const FrameDeviceRequest& what) {
-    return take_only_frames_to_place(socket, what.self);
+    return take_only_frames_to_slot(socket, what.self);
   };
   return PacketDevice::open_filtered(request, set_filter, message);
 }
@@ -70,7 +70,7 @@ Result<std::unique_ptr<Nic>> open(const NicConfig& config, std::string& message)
                            });
   }
   UdpOptions options = udp_options(config);
-  options.source_ports = 1;  // it leaves from its place
+  options.source_ports = 1;  // it leaves from its slot
   auto nic = open_kernel(config, options, message);
   if (!nic) return nic.error();
   return std::unique_ptr<Nic>(std::move(nic).value());

@@ -26,10 +26,10 @@
 namespace uet::nic {
 namespace {
 
-static_assert(UET_PLACES == kSharedPlaces);
+static_assert(UET_SLOTS == kSharedSlots);
 
 constexpr const char* kProgramName = UET_NAME_OF(UET_SHARED_PROGRAM);
-constexpr std::string_view kPlacesName = UET_NAME_OF(UET_SHARED_PLACES);
+constexpr std::string_view kSlotsName = UET_NAME_OF(UET_SHARED_SLOTS);
 constexpr std::string_view kPortName = UET_NAME_OF(UET_SHARED_PORT);
 
 // Joining takes a millisecond; a process that has the turn for so long is stuck.
@@ -63,7 +63,7 @@ class Turn {
 
 struct Steering {
   FileDescriptor program;
-  FileDescriptor places;
+  FileDescriptor slots;
   FileDescriptor port;
 };
 
@@ -90,8 +90,8 @@ void take_map(std::uint32_t id, Steering& steering) {
   bpf_map_info info{};
   if (!map.valid() || !read_info(map.get(), info)) return;
   const std::string_view name(info.name);
-  if (name == kPlacesName && info.max_entries == kSharedPlaces) {
-    steering.places = std::move(map);
+  if (name == kSlotsName && info.max_entries == kSharedSlots) {
+    steering.slots = std::move(map);
   } else if (name == kPortName && info.value_size == sizeof(UetSharedPort)) {
     steering.port = std::move(map);
   }
@@ -106,9 +106,9 @@ std::optional<UetSharedPort> read_port(const FileDescriptor& map) {
 
 // The kernel frees a program some time after its last socket.
 bool has_sockets(const Steering& steering) {
-  for (std::uint32_t place = 0; place < kSharedPlaces; ++place) {
+  for (std::uint32_t slot = 0; slot < kSharedSlots; ++slot) {
     std::uint64_t cookie = 0;
-    if (bpf_map_lookup_elem(steering.places.get(), &place, &cookie) == 0) return true;
+    if (bpf_map_lookup_elem(steering.slots.get(), &slot, &cookie) == 0) return true;
   }
   return false;
 }
@@ -133,7 +133,7 @@ bool find(const UetSharedPort& wanted, Steering& found) {
     for (std::size_t i = 0; i < std::min<std::size_t>(info.nr_map_ids, maps.size()); ++i) {
       take_map(maps[i], steering);
     }
-    if (!steering.places.valid() || !steering.port.valid()) continue;
+    if (!steering.slots.valid() || !steering.port.valid()) continue;
     const auto port = read_port(steering.port);
     if (!port || !same_port(*port, wanted) || !has_sockets(steering)) continue;
     found = std::move(steering);
@@ -154,10 +154,9 @@ int load(const UetSharedPort& name, Steering& steering) {
   };
   steering.program =
       duplicate(bpf_program__fd(bpf_object__find_program_by_name(object.get(), kProgramName)));
-  steering.places = map(kPlacesName);
+  steering.slots = map(kSlotsName);
   steering.port = map(kPortName);
-  if (!steering.program.valid() || !steering.places.valid() || !steering.port.valid())
-    return EMFILE;
+  if (!steering.program.valid() || !steering.slots.valid() || !steering.port.valid()) return EMFILE;
   const std::uint32_t first = 0;
   return bpf_map_update_elem(steering.port.get(), &first, &name, BPF_ANY) == 0 ? 0 : errno;
 }
@@ -176,19 +175,19 @@ int try_port(const FabricAddress& ip) {
   return probe.valid() ? bind_to(probe.get(), ip, kUetUdpPort) : errno;
 }
 
-// Returns the place, or errno negated.
-int bind_place(const FabricAddress& ip, std::optional<std::uint8_t> wanted, int sender) {
+// Returns the slot, or errno negated.
+int bind_slot(const FabricAddress& ip, std::optional<std::uint8_t> wanted, int sender) {
   const int first = wanted ? *wanted : 0;
-  const int end = wanted ? first + 1 : int{kSharedPlaces};
-  for (int place = first; place < end; ++place) {
-    const int error = bind_to(sender, ip, static_cast<std::uint16_t>(kFirstPlacePort + place));
-    if (error == 0) return place;
+  const int end = wanted ? first + 1 : int{kSharedSlots};
+  for (int slot = first; slot < end; ++slot) {
+    const int error = bind_to(sender, ip, static_cast<std::uint16_t>(kFirstSlotPort + slot));
+    if (error == 0) return slot;
     if (error != EADDRINUSE) return -error;
   }
   return -EADDRINUSE;
 }
 
-bool share_port(int receiver, const FabricAddress& ip, int place, const Steering& steering) {
+bool share_port(int receiver, const FabricAddress& ip, int slot, const Steering& steering) {
   const int on = 1;
   const int program = steering.program.get();
   if (::setsockopt(receiver, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) return false;
@@ -200,9 +199,9 @@ bool share_port(int receiver, const FabricAddress& ip, int place, const Steering
   if (::setsockopt(receiver, SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF, &program, sizeof program) != 0) {
     return false;
   }
-  const auto key = static_cast<std::uint32_t>(place);
+  const auto key = static_cast<std::uint32_t>(slot);
   const auto socket = static_cast<std::uint64_t>(receiver);
-  return bpf_map_update_elem(steering.places.get(), &key, &socket, BPF_ANY) == 0;
+  return bpf_map_update_elem(steering.slots.get(), &key, &socket, BPF_ANY) == 0;
 }
 
 Error explain(int error, const FabricAddress& ip, std::string& message) {
@@ -242,18 +241,18 @@ Result<UdpBinding> join_shared_port(const FabricAddress& ip, std::optional<std::
     if (const int error = try_port(ip)) return explain(error, ip, message);
     if (const int error = load(name, steering)) return explain(error, ip, message);
   }
-  const int place = bind_place(ip, wanted, sender);
-  if (place == -EADDRINUSE) {
-    message = wanted ? "place " + std::to_string(*wanted) + " at port 4793 of " + to_text(ip) +
+  const int slot = bind_slot(ip, wanted, sender);
+  if (slot == -EADDRINUSE) {
+    message = wanted ? "slot " + std::to_string(*wanted) + " at port 4793 of " + to_text(ip) +
                            " is another process's"
-                     : "all " + std::to_string(kSharedPlaces) + " places at port 4793 of " +
+                     : "all " + std::to_string(kSharedSlots) + " slots at port 4793 of " +
                            to_text(ip) + " are taken";
     return Error::AddressInUse;
   }
-  if (place < 0) return explain(-place, ip, message);
-  if (!share_port(receiver, ip, place, steering)) return explain(errno, ip, message);
+  if (slot < 0) return explain(-slot, ip, message);
+  if (!share_port(receiver, ip, slot, steering)) return explain(errno, ip, message);
   const auto map = std::make_shared<FileDescriptor>(std::move(steering.port));
-  return UdpBinding{.address = {ip, static_cast<std::uint16_t>(kFirstPlacePort + place)},
+  return UdpBinding{.address = {ip, static_cast<std::uint16_t>(kFirstSlotPort + slot)},
                     .dropped = [map] {
                       const auto port = read_port(*map);
                       return port ? port->dropped : 0;

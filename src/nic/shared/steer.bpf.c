@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Which of the processes that share a UDP port gets a packet: the one at the place that it names.
-// What names none is dropped, and what is for an empty place.
+// Which of the processes that share a UDP port gets a packet: the one at the slot that it names.
+// What names none is dropped, and what is for an empty slot.
 #include <linux/bpf.h>
 
 #include <bpf/bpf_helpers.h>
 
-#include "place.bpf.h"
+#include "slot.bpf.h"
 #include "nic/shared_steer.h"
 
 #define UDP_BYTES 8
 
 struct {
   __uint(type, BPF_MAP_TYPE_REUSEPORT_SOCKARRAY);
-  __uint(max_entries, UET_PLACES);
+  __uint(max_entries, UET_SLOTS);
   __type(key, __u32);
   __type(value, __u64);
-} UET_SHARED_PLACES SEC(".maps");
+} UET_SHARED_SLOTS SEC(".maps");
 
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -26,8 +26,8 @@ struct {
 
 SEC("sk_reuseport")
 int UET_SHARED_PROGRAM(struct sk_reuseport_md* packet) {
-  __u32 place = place_of(packet, UDP_BYTES);
-  if (place < UET_PLACES && bpf_sk_select_reuseport(packet, &UET_SHARED_PLACES, &place, 0) == 0) {
+  __u32 slot = slot_of(packet, UDP_BYTES);
+  if (slot < UET_SLOTS && bpf_sk_select_reuseport(packet, &UET_SHARED_SLOTS, &slot, 0) == 0) {
     return SK_PASS;
   }
   const __u32 first = 0;

@@ -175,9 +175,9 @@ TEST(DefaultIds, FollowFromAddressAndPort) {
   EXPECT_EQ(default_pid_on_fep(4793).value, 0);
   EXPECT_EQ(default_pid_on_fep(4795).value, 2);
   EXPECT_EQ(default_pid_on_fep(9228).value, 0);
-  EXPECT_EQ(default_pid_on_fep(kFirstPlacePort).value, 0);
-  EXPECT_EQ(default_pid_on_fep(kLastPlacePort).value, kSharedPlaces - 1);
-  EXPECT_EQ(default_pid_on_fep(kLastPlacePort + 1).value, 0);
+  EXPECT_EQ(default_pid_on_fep(kFirstSlotPort).value, 0);
+  EXPECT_EQ(default_pid_on_fep(kLastSlotPort).value, kSharedSlots - 1);
+  EXPECT_EQ(default_pid_on_fep(kLastSlotPort + 1).value, 0);
   const FepAddress fep{ipv4(127, 0, 0, 1), 4795};
   EXPECT_EQ(default_initiator(fep, {1}), default_initiator(fep, {1}));
   EXPECT_NE(default_initiator(fep, {1}), default_initiator(fep, {2}));

@@ -8,17 +8,17 @@ namespace {
 
 FepAddress at(std::uint16_t port) { return {.ip = {.bytes = {10, 0, 0, 1}}, .port = port}; }
 
-TEST(Address, PacketsToAPlaceGoToTheSharedPort) {
+TEST(Address, PacketsToASlotGoToTheSharedPort) {
   for (const std::uint16_t port : {5817, 5848}) EXPECT_EQ(wire_address(at(port)), at(4793));
   for (const std::uint16_t port : {0, 4793, 5816, 5849, 65535}) {
     EXPECT_EQ(wire_address(at(port)), at(port));
   }
 }
 
-TEST(Address, APortNamesAPlaceOrNone) {
-  EXPECT_EQ(place_of(5817), 0U);
-  EXPECT_EQ(place_of(5848), 31U);
-  for (const std::uint16_t port : {0, 4793, 5816, 5849, 65535}) EXPECT_FALSE(place_of(port));
+TEST(Address, APortNamesASlotOrNone) {
+  EXPECT_EQ(slot_of_port(5817), 0U);
+  EXPECT_EQ(slot_of_port(5848), 31U);
+  for (const std::uint16_t port : {0, 4793, 5816, 5849, 65535}) EXPECT_FALSE(slot_of_port(port));
 }
 
 }  // namespace

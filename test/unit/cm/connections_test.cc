@@ -355,7 +355,7 @@ TEST_F(CmConnections, Cm33_IdlePeerIsProbed) {
   EXPECT_EQ(initiator_.size(), 0U);
 }
 
-TEST_F(CmConnections, Cm33_RefusedConfirmMeansALostPeer) {
+TEST_F(CmConnections, Cm33_RefusedConfirm_MeansADeadPeer) {
   establish();
   initiator_.on_message(accept_, now_);
   expect_message(initiator_, MessageType::Confirm);

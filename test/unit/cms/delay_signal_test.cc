@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Base RTT, host time, target and largest window for algorithms that are driven by delay.
+// Base RTT, host delay, target and largest window for algorithms that are driven by delay.
 #include "cms/delay_signal.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(DelaySignal, Cms141_EarlierBaseIsTaken) {
   EXPECT_DOUBLE_EQ(signal.target_qdelay_us(), 22);
 }
 
-TEST(DelaySignal, Cms712_HostTimeWidensTheWindow) {
+TEST(DelaySignal, Cms712_HostDelayWidensTheWindow) {
   DelaySignal signal(network(), Time{}, {});
   AckFeedback feedback = sample(microseconds(12));
   feedback.loop = microseconds(112);

@@ -61,7 +61,7 @@ class MemoryNic final : public nic::Nic {
   const nic::NicCaps& caps() const override { return capabilities; }
   FepAddress local_address() const override { return address_; }
   Time next_deadline() const override { return wants_attention; }
-  std::optional<LostPeer> take_lost_peer() override { return std::exchange(lost_peer, {}); }
+  std::optional<DeadPeer> poll_dead_peer() override { return std::exchange(dead_peer, {}); }
 
   MemoryNic* peer = nullptr;
   nic::NicCaps capabilities;
@@ -71,7 +71,7 @@ class MemoryNic final : public nic::Nic {
   std::uint64_t backlog_bytes = 0;
   Time wants_attention = kNever;
   std::uint16_t connection = 0;  // that is said to carry what is sent
-  std::optional<LostPeer> lost_peer;
+  std::optional<DeadPeer> dead_peer;
   std::function<bool()> lose;
   std::function<void(RxPacket&)> on_the_way;  // what a switch does to what arrives here
 

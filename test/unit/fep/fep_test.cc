@@ -325,13 +325,13 @@ TEST_F(FepPair, NextDeadlineHeedsTheNic) {
   EXPECT_EQ(a.fep->next_deadline(), now + microseconds(3));
 }
 
-TEST_F(FepPair, LostPeerReportOfNicEndsOperationsAtOnce) {
+TEST_F(FepPair, DeadPeerReportOfNicEndsOperationsAtOnce) {
   std::byte byte{};
   const std::array local{ses::IoSlice{&byte, 1}};
   a.nic.connection = 3;
   ASSERT_TRUE(send(local).ok());
   a.fep->progress(now);
-  a.nic.lost_peer = LostPeer{.address = b.nic.local_address(), .from = 0, .to = 3};
+  a.nic.dead_peer = DeadPeer{.address = b.nic.local_address(), .from = 0, .to = 3};
   a.fep->progress(now);
   ASSERT_EQ(a.sink.all.size(), 1U);
   EXPECT_EQ(a.sink.all[0].pds_error, pds::PdsError::PeerLost);

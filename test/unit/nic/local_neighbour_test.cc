@@ -280,7 +280,7 @@ TEST_F(Neighbour, ClaimedAddress_EndsWithItsOwnConnectionOnly) {
     a.receive();
   }
   a.receive();
-  const auto lost = a.nic->take_lost_peer();
+  const auto lost = a.nic->poll_dead_peer();
   ASSERT_TRUE(lost.has_value());
   EXPECT_EQ(lost->address, b.address);
   EXPECT_NE(lost->from, from_b[0].connection);
@@ -311,7 +311,7 @@ TEST_F(Neighbour, EndedPeerThatWritesOn_DoesNotBlockReceiver) {
       a.nic->rx_burst(out, a.now += kStep);
     }
   }
-  EXPECT_TRUE(a.nic->take_lost_peer().has_value());
+  EXPECT_TRUE(a.nic->poll_dead_peer().has_value());
   expect_at_work();
   ::munmap(start, kMemory);
 }

@@ -98,7 +98,7 @@ TEST_F(Local, PacketsThroughARingLeaveFromTheKnownPort) {
     to_b.add(to, 4, 0);
     to_b.last().entropy = 50'000;
     const std::uint16_t expected = to == b.address ? a.address.port : 50'000;
-    EXPECT_EQ(a.nic->leaves_from(to_b.last()), expected);
+    EXPECT_EQ(a.nic->source_port_for(to_b.last()), expected);
   }
 }
 
@@ -317,7 +317,7 @@ TEST_F(Local, EndedBeforeItsWelcome_IsHeardToItsEnd) {
   b.nic.reset();
   const std::vector<Arrival> arrived = a.receive();
   ASSERT_EQ(arrived.size(), 2U);
-  const auto lost = a.nic->take_lost_peer();
+  const auto lost = a.nic->poll_dead_peer();
   ASSERT_TRUE(lost.has_value());
   EXPECT_EQ(lost->address, b.address);
   EXPECT_EQ(lost->from, arrived[0].connection);
@@ -333,13 +333,13 @@ TEST_F(Local, EndedAfterItsOffer_IsHeardBeforeItsLossIsTold) {
   std::array<RxPacket, 8> out;
   std::size_t count = 0;
   for (int pass = 0; pass < 4; ++pass) {
-    if (a.nic->take_lost_peer()) break;
+    if (a.nic->poll_dead_peer()) break;
     count += a.nic->rx_burst(out, a.now += kStep);
   }
   EXPECT_EQ(count, 1U);
 }
 
-TEST_F(Local, LossSaysWhatTheLostPeerHasNotRead) {
+TEST_F(Local, DeadPeer_ReportSaysWhatItHasNotRead) {
   connect();
   ASSERT_EQ(a.send(to_b), 1U);
   ASSERT_EQ(b.receive().size(), 1U);
@@ -350,7 +350,7 @@ TEST_F(Local, LossSaysWhatTheLostPeerHasNotRead) {
   b.nic.reset();
   const std::vector<Arrival> last = a.receive();
   ASSERT_EQ(last.size(), 1U);
-  const auto lost = a.nic->take_lost_peer();
+  const auto lost = a.nic->poll_dead_peer();
   ASSERT_TRUE(lost.has_value());
   EXPECT_EQ(lost->from, last[0].connection);
   EXPECT_FALSE(lost->left_unread(to_b.last().way));
@@ -370,7 +370,7 @@ TEST_F(Local, SuccessorIsKnownWhenTheLossIsTold) {
   ASSERT_EQ(next.send(to_a), 1U);
   const std::vector<Arrival> arrived = a.receive();
   ASSERT_EQ(arrived.size(), 1U);
-  const auto lost = a.nic->take_lost_peer();
+  const auto lost = a.nic->poll_dead_peer();
   ASSERT_TRUE(lost.has_value());
   EXPECT_TRUE(lost->succeeded);
   EXPECT_TRUE(lost->left_unread(late.last().way));
@@ -516,10 +516,10 @@ TEST(LocalProcesses, PeerAnswersAndExits_AnswerBeforeItsLoss) {
   ASSERT_EQ(status, 0);
   std::array<RxPacket, 8> out;
   std::size_t count = 0;
-  std::optional<LostPeer> lost;
+  std::optional<DeadPeer> lost;
   for (int pass = 0; pass < 10 && !lost; ++pass) {
     count += a.nic->rx_burst(out, a.now += kStep);
-    lost = a.nic->take_lost_peer();
+    lost = a.nic->poll_dead_peer();
   }
   EXPECT_EQ(count, 1U);
   EXPECT_TRUE(lost.has_value());

@@ -43,7 +43,7 @@ struct Host {
     return all;
   }
   std::optional<FepAddress> lost_address() {
-    const auto lost = nic->take_lost_peer();
+    const auto lost = nic->poll_dead_peer();
     return lost ? std::optional(lost->address) : std::nullopt;
   }
   bool readable(int timeout_ms = 0) const {

@@ -43,10 +43,10 @@ TEST_F(Loopback, OwnPacketLeavesFromTheKnownPort) {
   fake->allow_entropy();
   packets.add(kSelf, 4, 0);
   packets.last().entropy = 50'000;
-  EXPECT_EQ(nic.leaves_from(packets.last()), kSelf.port);
+  EXPECT_EQ(nic.source_port_for(packets.last()), kSelf.port);
   packets.add(kPeer, 4, 0);
   packets.last().entropy = 50'000;
-  EXPECT_EQ(nic.leaves_from(packets.last()), 50'000);
+  EXPECT_EQ(nic.source_port_for(packets.last()), 50'000);
 }
 
 TEST_F(Loopback, OtherPacketsGoToTheNetworkInOrder) {

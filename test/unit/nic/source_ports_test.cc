@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(All, SourcePortsOfFamily, ::testing::Bool(), [](const a
 // An ACK takes over the source port of its packet; that of a peer without entropy values is none.
 TEST_F(SourcePorts, Cms402_PortOfAProcess_IsNoEntropyValue) {
   open_both(options_of(own_loopback_address()));
-  add(4, {0, kUetUdpPort, kUetUdpPort + 1, kLastPlacePort});
+  add(4, {0, kUetUdpPort, kUetUdpPort + 1, kLastSlotPort});
   ASSERT_EQ(sender->tx_burst(packets.all()), 4U);
   const auto arrivals = receive(4);
   ASSERT_EQ(arrivals.size(), 4U);

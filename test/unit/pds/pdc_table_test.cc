@@ -88,11 +88,11 @@ TEST_F(PdcTableTest, Pds27_Pds31_IdsRollAndSkipZero) {
 }
 
 // A FEP that shares its port: the kernel tells by the first bits of an id whose an answer is.
-TEST_F(PdcTableTest, Pds27_Pds31_IdsBeginWithThePlaceAndRollWithinIt) {
-  for (const std::uint8_t place : {0, 3, 31}) {
+TEST_F(PdcTableTest, Pds27_Pds31_IdsBeginWithTheSlotAndRollWithinIt) {
+  for (const std::uint8_t slot : {0, 3, 31}) {
     Parameters parameters = test_parameters();
     parameters.first_pdc_id = 65534;
-    parameters.place = place;
+    parameters.port_slot = slot;
     build(parameters);
     std::vector<std::uint16_t> ids;
     for (std::uint8_t i = 0; i < 4; ++i) {
@@ -100,8 +100,8 @@ TEST_F(PdcTableTest, Pds27_Pds31_IdsBeginWithThePlaceAndRollWithinIt) {
       ASSERT_TRUE(try_send(message, i).ok());
       ids.push_back(message.pdc.value);
     }
-    const auto id = [&](unsigned n) { return static_cast<std::uint16_t>(place << 11 | n); };
-    const auto first = place == 0 ? std::vector<std::uint16_t>{1, 2} : std::vector{id(0), id(1)};
+    const auto id = [&](unsigned n) { return static_cast<std::uint16_t>(slot << 11 | n); };
+    const auto first = slot == 0 ? std::vector<std::uint16_t>{1, 2} : std::vector{id(0), id(1)};
     EXPECT_EQ(ids, (std::vector<std::uint16_t>{id(2046), id(2047), first[0], first[1]}));
   }
 }
@@ -112,7 +112,7 @@ TEST_F(PdcTableTest, Pds27_Pds31_IdsAreDrawn) {
     Parameters parameters = test_parameters();
     parameters.first_pdc_id.reset();
     parameters.pdc_count = 128;
-    if (shared_port) parameters.place = 3;
+    if (shared_port) parameters.port_slot = 3;
     build(parameters);
     std::vector<int> ids;
     std::map<int, int> steps;

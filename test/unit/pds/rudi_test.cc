@@ -17,15 +17,15 @@ class RudiTest : public RudiBench {};
 // ---- sending ------------------------------------------------------------------------------------
 
 // A FEP that shares its port: the kernel tells by the first bits of an id whose a response is.
-TEST_F(RudiTest, Pds183_IdsBeginWithThePlace) {
-  for (const std::uint8_t place : {0, 3, 31}) {
+TEST_F(RudiTest, Pds183_IdsBeginWithTheSlot) {
+  for (const std::uint8_t slot : {0, 3, 31}) {
     Parameters parameters = test_parameters();
-    parameters.place = place;
+    parameters.port_slot = slot;
     build(parameters);
     rudi(20);
     std::set<std::uint32_t> ids;
     for (const wire::RudiHeader& header : headers(turn())) {
-      EXPECT_EQ(header.pkt_id >> (32 - kPlaceBits), place);
+      EXPECT_EQ(header.pkt_id >> (32 - kSlotBits), slot);
       ids.insert(header.pkt_id);
     }
     EXPECT_EQ(ids.size(), 20U);
@@ -117,20 +117,20 @@ TEST_F(RudiTest, Pds185_ASilentPeerFailsEverythingToIt) {
   expect_nothing_left();
 }
 
-TEST_F(RudiTest, Pds185_ALostPeerFailsEverythingToItAtOnce) {
+TEST_F(RudiTest, Pds185_DeadPeer_FailsAllToItAtOnce) {
   node->way.connection = 5;
   TestMessage& message = rudi(2);
   turn();
   TestMessage& waiting = rudi(1);
   waiting.blocked = true;
-  const LostPeer lost{.address = to_peer().address, .from = 4, .to = 5};
-  LostPeer other = lost;
+  const DeadPeer lost{.address = to_peer().address, .from = 4, .to = 5};
+  DeadPeer other = lost;
   other.to = 6;
-  LostPeer succeeded = lost;
+  DeadPeer succeeded = lost;
   succeeded.succeeded = true;
-  for (const LostPeer& harmless : {other, succeeded}) node->manager->on_peer_lost(harmless, now);
+  for (const DeadPeer& harmless : {other, succeeded}) node->manager->on_dead_peer(harmless, now);
   EXPECT_TRUE(message.errors.empty());
-  node->manager->on_peer_lost(lost, now);
+  node->manager->on_dead_peer(lost, now);
   EXPECT_EQ(message.errors, (std::vector{PdsError::PeerLost, PdsError::PeerLost}));
   EXPECT_EQ(waiting.failed, PdsError::PeerLost);
   expect_nothing_left();

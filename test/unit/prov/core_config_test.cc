@@ -83,15 +83,15 @@ TEST(CoreConfig, Cms310_MprFollowsTheWindowUnlessItIsGiven) {
 }
 
 // Each of the processes that share a port has a part of the PDC ids, one half for each role.
-TEST(CoreConfig, ProcessAtASharedPortHasThePdcIdsOfItsPlace) {
+TEST(CoreConfig, ProcessAtASharedPortHasThePdcIdsOfItsSlot) {
   StillNic nic;
   Params params;
   params.core.pds.pdc_count = 8192;
   EXPECT_EQ(fep_config(params, nic, kMtu).pds.pdc_count, 8192u);
-  nic.address.port = kFirstPlacePort + 3;
+  nic.address.port = kFirstSlotPort + 3;
   const pds::Parameters pds = fep_config(params, nic, kMtu).pds;
-  EXPECT_EQ(pds.place, 3);
-  EXPECT_EQ(pds.pdc_count, pds::kPdcIdsOfPlace / 2);
+  EXPECT_EQ(pds.port_slot, 3);
+  EXPECT_EQ(pds.pdc_count, pds::kPdcIdsOfSlot / 2);
 }
 
 // SES-138: RUDI belongs to the profile HPC.

@@ -132,7 +132,7 @@ TEST_F(TransportSecurityTest, Tss68_AnIdentityChoosesAmongDomains) {
 TEST_F(TransportSecurityTest, Tss65_ASharedPortIsRefused) {
   write_keys(good());
   ASSERT_EQ(open(), 0);
-  EXPECT_THAT(wrap({{{10, 0, 0, 7}}, kFirstPlacePort}), HasSubstr("TSS-65"));
+  EXPECT_THAT(wrap({{{10, 0, 0, 7}}, kFirstSlotPort}), HasSubstr("TSS-65"));
 }
 
 TEST_F(TransportSecurityTest, Tss7_TheWildcardAddressIsRefused) {

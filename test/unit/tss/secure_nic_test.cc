@@ -147,7 +147,7 @@ class NativeNic final : public nic::Nic {
     return count;
   }
   std::size_t tx_burst(std::span<const Packet* const> in) override { return inner_.tx_burst(in); }
-  std::uint16_t leaves_from(const Packet&) override { return 0; }
+  std::uint16_t source_port_for(const Packet&) override { return 0; }
   const nic::NicCaps& caps() const override { return inner_.caps(); }
   FepAddress local_address() const override { return inner_.local_address(); }
 
@@ -168,7 +168,7 @@ TEST_F(SecurePair, Tss4_NativeFormIsSealedWithItsEntropy) {
   NativeNic to(b.nic);
   SecureNic sender(from, a.table, kSdi, true, wire::kDefaultTrimMarks);
   SecureNic receiver(to, b.table, kSdi, true, wire::kDefaultTrimMarks);
-  EXPECT_EQ(sender.leaves_from(Packet()), kUetUdpPort);
+  EXPECT_EQ(sender.source_port_for(Packet()), kUetUdpPort);
 
   Packet packet;
   packet.to = b.nic.local_address();

@@ -323,9 +323,9 @@ TEST_F(FramedNicTest, EntropyNeverNamesAProcess) {
   }
 }
 
-TEST_F(FramedNicTest, PacketsToAPlaceGoToTheSharedPort) {
+TEST_F(FramedNicTest, PacketsToASlotGoToTheSharedPort) {
   ASSERT_TRUE(open_well());
-  ASSERT_EQ(send({kPeer, kFirstPlacePort + 3}), 1U);
+  ASSERT_EQ(send({kPeer, kFirstSlotPort + 3}), 1U);
   EXPECT_EQ(parsed(device_.sent.at(0)).fields.port, kUetUdpPort);
 }
 
@@ -375,7 +375,7 @@ TEST_F(FramedNicTest, TheSourcePortIsThatOfTheWayThatAPacketTakes) {
     packets_.add({to}, 12, 100);
     with_entropy(packets_.last());
     const std::uint16_t expected = to == kPeer ? 50'000 : kUetUdpPort;
-    EXPECT_EQ(nic_->leaves_from(packets_.last()), expected) << to_text(to);
+    EXPECT_EQ(nic_->source_port_for(packets_.last()), expected) << to_text(to);
   }
   ASSERT_EQ(send({kPeer}, 200, with_entropy), 1U);
   EXPECT_EQ(parsed(device_.sent.at(0)).fields.entropy, 50'000U);
@@ -390,7 +390,7 @@ TEST_F(FramedNicTest, Tss4_SecurityAboveIsToldTheNativeForm) {
   for (const FabricAddress& to : {kPeer, kUnknown, kSelf, ipv6_loopback()}) {
     packets_.add({to}, 12, 100);
     const bool native = to == kPeer || to == kUnknown;
-    EXPECT_EQ(nic_->leaves_from(packets_.last()), native ? 0 : kUetUdpPort) << to_text(to);
+    EXPECT_EQ(nic_->source_port_for(packets_.last()), native ? 0 : kUetUdpPort) << to_text(to);
   }
   device_.arriving.push_back(
       frame_of(to_us(), Bytes(100), {.encapsulation = wire::Encapsulation::NativeIp}));
@@ -409,7 +409,7 @@ TEST_F(FramedNicTest, ADoubtfulNeighbourIsAskedForWhileFramesGoOn) {
   receive();
   packets_.add({kPeer}, 12, 100);
   packets_.last().entropy = 50'000;
-  EXPECT_EQ(nic_->leaves_from(packets_.last()), 50'000U);
+  EXPECT_EQ(nic_->source_port_for(packets_.last()), 50'000U);
   EXPECT_EQ(nic_->tx_burst(packets_.all()), 2U);
   EXPECT_EQ(device_.sent.size(), 3U);
   EXPECT_EQ(nic_->counters().kernel_packets_sent, 0U);

@@ -15,7 +15,7 @@
 #include <random>
 #include <vector>
 
-#include "nic/place_filter.h"
+#include "nic/slot_filter.h"
 #include "nic/socket.h"
 #include "nic/udp.h"
 #include "uet/wire/pds.h"
@@ -32,7 +32,7 @@ using wire::PdsType;
 using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t kRoom = 256;
-constexpr std::uint16_t kPdcIds = 65536 / kSharedPlaces;
+constexpr std::uint16_t kPdcIds = 65536 / kSharedSlots;
 
 FileDescriptor udp_socket() {
   return FileDescriptor(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -56,7 +56,7 @@ struct Member {
     if (!joined) return joined.error();
     return address = joined.value().address;
   }
-  std::uint8_t place() const { return place_of(address.port).value_or(0xFF); }
+  std::uint8_t slot() const { return slot_of_port(address.port).value_or(0xFF); }
   // The next packet that has arrived, empty if none has.
   Bytes take() {
     Bytes bytes(kRoom);
@@ -86,16 +86,15 @@ wire::SesRequest request_to(std::uint16_t pid_on_fep, NextHdr form) {
   return request;
 }
 
-// One of each kind that reaches the process at `place`.
-std::vector<Bytes> packets_for(std::uint8_t place) {
+// One of each kind that reaches the process at `slot`.
+std::vector<Bytes> packets_for(std::uint8_t slot) {
   std::vector<Bytes> packets;
-  const std::uint16_t other = (place + 1U) % kSharedPlaces;
-  const PdcId mine{static_cast<std::uint16_t>(place * kPdcIds + kPdcIds - 1)};
+  const std::uint16_t other = (slot + 1U) % kSharedSlots;
+  const PdcId mine{static_cast<std::uint16_t>(slot * kPdcIds + kPdcIds - 1)};
   const PdcId others{static_cast<std::uint16_t>(other * kPdcIds + 1)};
-  const std::uint32_t my_rudi = std::uint32_t{place} << (32 - kPlaceBits) | 7;
+  const std::uint32_t my_rudi = std::uint32_t{slot} << (32 - kSlotBits) | 7;
   for (const NextHdr form : {NextHdr::RequestSmall, NextHdr::RequestMedium, NextHdr::RequestStd}) {
-    for (const std::uint16_t pid :
-         {std::uint16_t{place}, std::uint16_t(place + 5 * kSharedPlaces)}) {
+    for (const std::uint16_t pid : {std::uint16_t{slot}, std::uint16_t(slot + 5 * kSharedSlots)}) {
       const wire::SesRequest request = request_to(pid, form);
       for (const PdsType type :
            {PdsType::RudReq, PdsType::RodReq, PdsType::RudCcReq, PdsType::RodCcReq}) {
@@ -154,11 +153,11 @@ class SharedPort : public ::testing::Test {
   FileDescriptor stranger_ = udp_socket();
 };
 
-TEST_F(SharedPort, ProcessesTakePlacesInTurnAndAreNamedByThem) {
+TEST_F(SharedPort, ProcessesTakeSlotsInTurnAndAreNamedByThem) {
   const std::vector<Member> members = join(3);
   for (std::uint8_t i = 0; i < 3; ++i) {
     EXPECT_EQ(members[i].address.ip, ip_);
-    EXPECT_EQ(members[i].place(), i);
+    EXPECT_EQ(members[i].slot(), i);
     EXPECT_EQ(wire_address(members[i].address).port, kUetUdpPort);
     EXPECT_EQ(PeerPorts{}.reply_address(members[i].address), members[i].address);
   }
@@ -167,12 +166,12 @@ TEST_F(SharedPort, ProcessesTakePlacesInTurnAndAreNamedByThem) {
 TEST_F(SharedPort, EachKindOfPacketReachesTheProcessThatItNames) {
   std::vector<Member> members = join(3);
   for (Member& wanted : members) {
-    const std::vector<Bytes> packets = packets_for(wanted.place());
+    const std::vector<Bytes> packets = packets_for(wanted.slot());
     for (std::size_t i = 0; i < packets.size(); ++i) {
       send(packets[i]);
       for (Member& member : members) {
         const bool mine = &member == &wanted;
-        EXPECT_EQ(member.take(), mine ? packets[i] : Bytes()) << i << " at " << int{member.place()};
+        EXPECT_EQ(member.take(), mine ? packets[i] : Bytes()) << i << " at " << int{member.slot()};
       }
     }
   }
@@ -196,7 +195,7 @@ TEST_F(SharedPort, PacketsForNoProcessAreDroppedAndCounted) {
     }
   }
   for (const Bytes& packet : packets) send(packet);
-  for (Member& member : members) EXPECT_EQ(member.take(), Bytes()) << int{member.place()};
+  for (Member& member : members) EXPECT_EQ(member.take(), Bytes()) << int{member.slot()};
   EXPECT_EQ(dropped(), packets.size());
 }
 
@@ -228,20 +227,20 @@ TEST_F(SharedPort, SlotIsEmptyUntilTheNextProcessTakesIt) {
   EXPECT_EQ(members[2].take(), Bytes());
   Member next;
   ASSERT_TRUE(next.join(ip_));
-  EXPECT_EQ(next.place(), 1U);
+  EXPECT_EQ(next.slot(), 1U);
   EXPECT_EQ(next.take(), Bytes());
   send(packet);
   EXPECT_EQ(next.take(), packet);
 }
 
-TEST_F(SharedPort, AKilledProcessLeavesItsPlaceOnly) {
+TEST_F(SharedPort, AKilledProcessLeavesItsSlotOnly) {
   std::vector<Member> members = join(1);
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     Member member;
-    const bool joined = member.join(ip_).ok() && member.place() == 1;
+    const bool joined = member.join(ip_).ok() && member.slot() == 1;
     (void)!::write(ends[1], &joined, 1);
     ::pause();
     ::_exit(0);
@@ -257,27 +256,27 @@ TEST_F(SharedPort, AKilledProcessLeavesItsPlaceOnly) {
   EXPECT_EQ(members[0].take(), packets_for(0)[0]);
   Member next;
   ASSERT_TRUE(next.join(ip_)) << next.message;
-  EXPECT_EQ(next.place(), 1U);
+  EXPECT_EQ(next.slot(), 1U);
 }
 
-TEST_F(SharedPort, APlaceThatIsWantedIsThatOneOrNone) {
+TEST_F(SharedPort, AWantedSlotIsThatOneOrNone) {
   Member member;
   ASSERT_TRUE(member.join(ip_, std::uint8_t{7}));
-  EXPECT_EQ(member.place(), 7U);
+  EXPECT_EQ(member.slot(), 7U);
   Member other;
   const auto refused = other.join(ip_, std::uint8_t{7});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error(), Error::AddressInUse);
-  EXPECT_THAT(other.message, HasSubstr("place 7 at port 4793 of"));
+  EXPECT_THAT(other.message, HasSubstr("slot 7 at port 4793 of"));
 }
 
-TEST_F(SharedPort, WhenAllPlacesAreTakenTheNextIsRefused) {
-  const std::vector<Member> members = join(kSharedPlaces);
+TEST_F(SharedPort, WhenAllSlotsAreTakenTheNextIsRefused) {
+  const std::vector<Member> members = join(kSharedSlots);
   Member next;
   const auto refused = next.join(ip_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error(), Error::AddressInUse);
-  EXPECT_THAT(next.message, HasSubstr("all 32 places"));
+  EXPECT_THAT(next.message, HasSubstr("all 32 slots"));
 }
 
 // Foreign sockets with SO_REUSEPORT share a port with all processes of their user: we would receive
@@ -309,7 +308,7 @@ TEST_F(SharedPort, AddressesHaveNothingToDoWithEachOther) {
   std::vector<Member> members = join(1);
   Member other;
   ASSERT_TRUE(other.join(elsewhere)) << other.message;
-  EXPECT_EQ(other.place(), 0U);
+  EXPECT_EQ(other.slot(), 0U);
   send(packets_for(0)[0]);
   EXPECT_EQ(other.take(), Bytes());
   EXPECT_EQ(members[0].take(), packets_for(0)[0]);
@@ -338,7 +337,7 @@ TEST_F(SharedPort, WithoutTheRightTheReasonIsTold) {
   EXPECT_EQ(status, 0);
 }
 
-// The whole back end: packets leave from the port of the place and arrive at the shared one.
+// The whole back end: packets leave from the port of the slot and arrive at the shared one.
 TEST_F(SharedPort, NicsExchangePackets) {
   std::vector<std::unique_ptr<UdpNic>> nics;
   for (int i = 0; i < 2; ++i) {
@@ -391,9 +390,9 @@ TEST_F(SharedPort, NicsCountWhatIsDroppedAtTheirPort) {
 }
 
 // A packet socket's filter sees whole frames, as does that of any socket: here one end of a pair.
-class PlaceFilter : public SharedPort, public ::testing::WithParamInterface<bool> {
+class SlotFilter : public SharedPort, public ::testing::WithParamInterface<bool> {
  protected:
-  static constexpr std::uint8_t kPlace = 7;
+  static constexpr std::uint8_t kSlot = 7;
 
   void SetUp() override {
     SharedPort::SetUp();
@@ -408,8 +407,8 @@ class PlaceFilter : public SharedPort, public ::testing::WithParamInterface<bool
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, ends.data()), 0);
     near_ = FileDescriptor(ends[0]);
     far_ = FileDescriptor(ends[1]);
-    const FepAddress place{self_, kFirstPlacePort + kPlace};
-    ASSERT_TRUE(take_only_frames_to_place(near_.get(), place)) << std::strerror(errno);
+    const FepAddress slot{self_, kFirstSlotPort + kSlot};
+    ASSERT_TRUE(take_only_frames_to_slot(near_.get(), slot)) << std::strerror(errno);
   }
 
   Bytes frame_with(const Bytes& packet, const FabricAddress& to, std::uint16_t port) const {
@@ -440,17 +439,17 @@ class PlaceFilter : public SharedPort, public ::testing::WithParamInterface<bool
   FileDescriptor far_;
 };
 
-TEST_P(PlaceFilter, EachKindForTheSlot_IsTakenOthersAreNot) {
-  for (std::uint8_t place = 0; place < kSharedPlaces; ++place) {
-    const std::vector<Bytes> packets = packets_for(place);
+TEST_P(SlotFilter, EachKindForTheSlot_IsTakenOthersAreNot) {
+  for (std::uint8_t slot = 0; slot < kSharedSlots; ++slot) {
+    const std::vector<Bytes> packets = packets_for(slot);
     for (std::size_t i = 0; i < packets.size(); ++i) {
-      EXPECT_EQ(takes(frame_with(packets[i])), place == kPlace) << i << " for " << int{place};
+      EXPECT_EQ(takes(frame_with(packets[i])), slot == kSlot) << i << " for " << int{slot};
     }
   }
 }
 
-TEST_P(PlaceFilter, TakesNothingThatIsNotForThePort) {
-  const Bytes packet = packets_for(kPlace)[0];
+TEST_P(SlotFilter, TakesNothingThatIsNotForThePort) {
+  const Bytes packet = packets_for(kSlot)[0];
   ASSERT_TRUE(takes(frame_with(packet)));
   FabricAddress other = self_;
   other.bytes[3] ^= 1;
@@ -460,7 +459,7 @@ TEST_P(PlaceFilter, TakesNothingThatIsNotForThePort) {
     other.bytes[15] ^= 1;
     EXPECT_FALSE(takes(frame_with(packet, other, kUetUdpPort)));
   }
-  EXPECT_FALSE(takes(frame_with(packet, self_, kFirstPlacePort + kPlace)));
+  EXPECT_FALSE(takes(frame_with(packet, self_, kFirstSlotPort + kSlot)));
   Bytes frame = frame_with(packet);
   const std::size_t protocol_at = GetParam() ? 14 + 6 : 14 + 9;
   frame[protocol_at] = std::byte{6};
@@ -472,8 +471,8 @@ TEST_P(PlaceFilter, TakesNothingThatIsNotForThePort) {
   }
 }
 
-TEST_P(PlaceFilter, FindsThePacketBehindOptionsAndNotInFragments) {
-  const Bytes packet = packets_for(kPlace)[0];
+TEST_P(SlotFilter, FindsThePacketBehindOptionsAndNotInFragments) {
+  const Bytes packet = packets_for(kSlot)[0];
   Bytes frame = frame_with(packet);
   if (GetParam()) {
     for (const std::uint8_t kind : {0, 43, 60}) {
@@ -499,7 +498,7 @@ TEST_P(PlaceFilter, FindsThePacketBehindOptionsAndNotInFragments) {
   EXPECT_TRUE(takes(frame));
 }
 
-INSTANTIATE_TEST_SUITE_P(BothFamilies, PlaceFilter, ::testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(BothFamilies, SlotFilter, ::testing::Bool(),
                          [](const auto& family) { return family.param ? "Ipv6" : "Ipv4"; });
 
 }  // namespace

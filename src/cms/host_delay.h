@@ -11,7 +11,7 @@ namespace uet::cms {
 
 // Averaged over time, not over samples: a process that waits for a core adds milliseconds to a
 // round trip of microseconds, and while it waits there are no samples.
-class HostTime {
+class HostDelay {
  public:
   // One round trip of `network_us` in the network to which the hosts added `host_us`, microseconds.
   void add(double host_us, double network_us, Time now) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The filter of a packet socket of a process that shares a port: takes whole frames that are for its
-// place, and nothing else.
+// slot, and nothing else.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -11,7 +11,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "place.bpf.h"
+#include "slot.bpf.h"
 #include "nic/shared_steer.h"
 
 #define UET_PORT 4793
@@ -23,7 +23,7 @@
 #define TAKE_ALL 0xFFFFFFFF
 #define DROP 0
 
-const volatile struct UetPlaceFilter uet_filter = {};
+const volatile struct UetSlotFilter uet_filter = {};
 
 /* Where UDP begins; 0: the frame is not for our address. */
 static __always_inline __u32 behind_ipv4(struct __sk_buff* frame) {
@@ -53,12 +53,12 @@ static __always_inline __u32 behind_ipv6(struct __sk_buff* frame) {
 }
 
 SEC("socket")
-int UET_PLACE_FILTER(struct __sk_buff* frame) {
+int UET_SLOT_FILTER(struct __sk_buff* frame) {
   const __u32 udp_at = uet_filter.is_ipv6 ? behind_ipv6(frame) : behind_ipv4(frame);
   struct udphdr udp;
   if (udp_at == 0 || bpf_skb_load_bytes(frame, udp_at, &udp, sizeof udp) != 0) return DROP;
   if (udp.dest != bpf_htons(UET_PORT)) return DROP;
-  return place_of(frame, udp_at + sizeof udp) == uet_filter.place ? TAKE_ALL : DROP;
+  return slot_of(frame, udp_at + sizeof udp) == uet_filter.slot ? TAKE_ALL : DROP;
 }
 
 char uet_license[] SEC("license") = "Dual BSD/GPL";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // NSCC where processes wait for cores: time in the hosts is part of the control loop and no queue.
-#include "cms/host_time.h"
+#include "cms/host_delay.h"
 
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ class SlowHosts {
   }
 };
 
-TEST(NsccHostTime, ProcessesThatWaitForACoreKeepTheirWindow) {
+TEST(NsccHostDelay, ProcessesThatWaitForACoreKeepTheirWindow) {
   SlowHosts hosts(virtual_network());
   for (int i = 0; i < 1000; ++i) hosts.ping(10 + i % 2);
   EXPECT_LT(hosts.nscc.window_bytes(), 40'000U) << "the hosts are quick: a window of the network";
@@ -82,7 +82,7 @@ TEST(NsccHostTime, ProcessesThatWaitForACoreKeepTheirWindow) {
 
 // A veth: hosts that carry 5,000 bytes per us, and a network that counts as 100 Gb/s and takes next
 // to no time.
-TEST(NsccHostTime, AStreamHasItsWindowWithinMilliseconds) {
+TEST(NsccHostDelay, AStreamHasItsWindowWithinMilliseconds) {
   Parameters veth = virtual_network();
   veth.link_rate_bps = 100'000'000'000;
   SlowHosts hosts(veth);
@@ -96,7 +96,7 @@ TEST(NsccHostTime, AStreamHasItsWindowWithinMilliseconds) {
   EXPECT_LT(hosts.now_us - start_us, 20'000);
 }
 
-TEST(NsccHostTime, QuickHosts_WindowReturnsToNetworkSize) {
+TEST(NsccHostDelay, QuickHosts_WindowReturnsToNetworkSize) {
   SlowHosts hosts(virtual_network());
   for (int i = 0; i < 8; ++i) hosts.ping(10);
   for (int i = 0; i < 10; ++i) hosts.bulk(50'000, false, false);
@@ -105,16 +105,16 @@ TEST(NsccHostTime, QuickHosts_WindowReturnsToNetworkSize) {
   EXPECT_LT(hosts.nscc.window_bytes(), 40'000U);
 }
 
-TEST(NsccHostTime, RareDelaysOfAHostMoveItLittle) {
+TEST(NsccHostDelay, RareDelaysOfAHostMoveItLittle) {
   for (const double network_us : {1.0, 100.0}) {
-    HostTime host;
+    HostDelay host;
     for (int i = 1; i < 10'000; ++i) host.add(i % 100 == 0 ? 3000 : 20, network_us, at(i * 100.0));
     EXPECT_GT(host.us(), 20);
     EXPECT_LT(host.us(), 60);
   }
 }
 
-TEST(NsccHostTime, ALossThatWasNoneGivesTheWindowBack) {
+TEST(NsccHostDelay, ALossThatWasNoneGivesTheWindowBack) {
   const NsccConstants c = nscc_constants(virtual_network(), us(100));
   NsccState s = nscc_start(c, at(0));
   nscc_on_sent(s, 4608, at(0));
@@ -127,7 +127,7 @@ TEST(NsccHostTime, ALossThatWasNoneGivesTheWindowBack) {
   EXPECT_EQ(s.cwnd_bytes, window);
 }
 
-TEST(NsccHostTime, AnAckAfterACollapseMakesItFinal) {
+TEST(NsccHostDelay, AnAckAfterACollapseMakesItFinal) {
   const NsccConstants c = nscc_constants(virtual_network(), us(100));
   NsccState s = nscc_start(c, at(0));
   nscc_on_sent(s, 4608, at(0));
@@ -139,7 +139,7 @@ TEST(NsccHostTime, AnAckAfterACollapseMakesItFinal) {
 }
 
 // One late sample is a mark only where hosts add no time (CMS-703); a queue that lasts always is.
-TEST(NsccHostTime, ADelayMustLastWhereHostsAddTime) {
+TEST(NsccHostDelay, ADelayMustLastWhereHostsAddTime) {
   const Parameters p = virtual_network();
   const NsccConstants c = nscc_constants(p, us(100));
   NsccState s = nscc_start(c, at(0));
@@ -160,7 +160,7 @@ TEST(NsccHostTime, ADelayMustLastWhereHostsAddTime) {
 }
 
 // Noise that was measured long ago would make a flow more patient than its neighbours for ever.
-TEST(NsccHostTime, Cms711_NoiseIsForgottenUnderLoad) {
+TEST(NsccHostDelay, Cms711_NoiseIsForgottenUnderLoad) {
   const NsccConstants c = nscc_constants(virtual_network(), us(100));
   NsccState s = nscc_start(c, at(0));
   AckFeedback feedback;
@@ -179,7 +179,7 @@ TEST(NsccHostTime, Cms711_NoiseIsForgottenUnderLoad) {
 
 // Answers of a full window that are taken up together leave little in flight, and are no light
 // load.
-TEST(NsccHostTime, Cms711_NoNoiseFromABatchOfAnswers) {
+TEST(NsccHostDelay, Cms711_NoNoiseFromABatchOfAnswers) {
   const NsccConstants c = nscc_constants(virtual_network(), us(100));
   NsccState s = nscc_start(c, at(0));
   nscc_on_sent(s, 100'000, at(0));
@@ -194,7 +194,7 @@ TEST(NsccHostTime, Cms711_NoNoiseFromABatchOfAnswers) {
 }
 
 // The peer kept the packet longer than it can say: no sample, but the hosts are slow.
-TEST(NsccHostTime, AnAnswerWithoutSampleStillTellsHostTime) {
+TEST(NsccHostDelay, AnswerWithoutSample_UpdatesHostDelay) {
   const NsccConstants c = nscc_constants(virtual_network(), us(100));
   NsccState s = nscc_start(c, at(0));
   AckFeedback feedback;
@@ -205,7 +205,7 @@ TEST(NsccHostTime, AnAnswerWithoutSampleStillTellsHostTime) {
   EXPECT_EQ(s.max_bytes, 2 << 20);
 }
 
-// An NSCC context whose window is one packet, with a noise of 500 us and 1 ms of host time.
+// An NSCC context whose window is one packet, with a noise of 500 us and 1 ms of host delay.
 struct Noisy {
   Noisy() {
     for (int i = 0; i < 16; ++i) acknowledge(50'000, 100, 0);
@@ -230,7 +230,7 @@ struct Noisy {
 };
 
 // A noise of 500 us widens the target to 2 ms: RISE alone would make it 380 KB at once.
-TEST(NsccHostTime, OneAnswerDoublesASmallWindowAtMost) {
+TEST(NsccHostDelay, OneAnswerDoublesASmallWindowAtMost) {
   Noisy noisy;
   noisy.acknowledge(10'000, 100, 1152);
   EXPECT_EQ(noisy.state.cwnd_bytes, 2 * 1152);
@@ -239,7 +239,7 @@ TEST(NsccHostTime, OneAnswerDoublesASmallWindowAtMost) {
 }
 
 // CMS-122: eta is made for the whole loop, so it is added once per loop.
-TEST(NsccHostTime, TheUnconditionalIncreaseComesOncePerLoop) {
+TEST(NsccHostDelay, TheUnconditionalIncreaseComesOncePerLoop) {
   Noisy noisy;
   noisy.state.set_cwnd(100'000);
   const double window_bytes = noisy.state.cwnd_bytes;
@@ -251,9 +251,9 @@ TEST(NsccHostTime, TheUnconditionalIncreaseComesOncePerLoop) {
 }
 
 // Queues in the network are held short in spite of slow hosts, with marks and without.
-class NsccHostTimeQueue : public testing::TestWithParam<bool> {};
+class NsccHostDelayQueue : public testing::TestWithParam<bool> {};
 
-TEST_P(NsccHostTimeQueue, IncastStaysFullFairAndShort) {
+TEST_P(NsccHostDelayQueue, IncastStaysFullFairAndShort) {
   test::Bottleneck::Config config;
   config.parameters.mtu_bytes = 4096;
   config.parameters.link_rate_bps = 100'000'000'000;
@@ -273,7 +273,7 @@ TEST_P(NsccHostTimeQueue, IncastStaysFullFairAndShort) {
 }
 
 // The senders believe in 10 Gb/s where the port has 200 Mb/s, and wait for cores.
-TEST_P(NsccHostTimeQueue, ASlowPortIsNotOverrun) {
+TEST_P(NsccHostDelayQueue, ASlowPortIsNotOverrun) {
   test::Bottleneck::Config config;
   config.parameters.mtu_bytes = 4096;
   config.parameters.base_rtt = us(100);
@@ -294,7 +294,7 @@ TEST_P(NsccHostTimeQueue, ASlowPortIsNotOverrun) {
   EXPECT_LE(port.mean_queue_delay_us(), GetParam() ? 1500 : 4000);  // four packets take 655 us
 }
 
-INSTANTIATE_TEST_SUITE_P(Marks, NsccHostTimeQueue, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Marks, NsccHostDelayQueue, testing::Bool());
 
 }  // namespace
 }  // namespace uet::cms

@@ -8,8 +8,8 @@
 
 namespace uet::nic {
 
-// The packet socket takes frames to port 4793 of self.ip only, and of those what is for the place
+// The packet socket takes frames to port 4793 of self.ip only, and of those what is for the slot
 // that self.port names. False, with errno, if the kernel refuses.
-bool take_only_frames_to_place(int socket, const FepAddress& self);
+bool take_only_frames_to_slot(int socket, const FepAddress& self);
 
 }  // namespace uet::nic

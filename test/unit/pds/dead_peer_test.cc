@@ -11,16 +11,16 @@ constexpr std::uint16_t kTo = 5;
 constexpr std::uint16_t kNextFrom = 6;
 constexpr std::uint16_t kNextTo = 7;
 
-class LostPeerTest : public Bench {
+class DeadPeerTest : public Bench {
  protected:
-  LostPeerTest() { use(kFrom, kTo); }
+  DeadPeerTest() { use(kFrom, kTo); }
   void use(std::uint16_t from, std::uint16_t to) {
     node->connection = from;
     node->way = {to, 0};
   }
   // The first process has ended and has read nothing from `unread_from` on.
   void lose(std::uint64_t unread_from = UINT64_MAX, bool succeeded = false) {
-    node->manager->on_peer_lost({.address = peer,
+    node->manager->on_dead_peer({.address = peer,
                                  .from = kFrom,
                                  .to = kTo,
                                  .unread_from = unread_from,
@@ -30,7 +30,7 @@ class LostPeerTest : public Bench {
 };
 
 // A back end that knows the end of a peer spares the time-outs of PDS-134; the peer gets no packet.
-TEST_F(LostPeerTest, Pds134_FailsEverythingWithItAtOnce) {
+TEST_F(DeadPeerTest, Pds134_FailsEverythingWithItAtOnce) {
   const PdcId accepted = accept().id();
   open();
   TestMessage& message = send(3);
@@ -59,7 +59,7 @@ struct Watcher final : PeerWatcher {
   std::vector<std::pair<FepAddress, PdsError>> told;
 };
 
-TEST_F(LostPeerTest, Pds134_WatcherHearsOnceWhateverThePdcs) {
+TEST_F(DeadPeerTest, Pds134_WatcherHearsOnceWhateverThePdcs) {
   Watcher watcher;
   node->manager->watch_peers(&watcher);
   accept();
@@ -76,7 +76,7 @@ TEST_F(LostPeerTest, Pds134_WatcherHearsOnceWhateverThePdcs) {
   node->manager->watch_peers(nullptr);
 }
 
-TEST_F(LostPeerTest, Pds134_WatcherHearsNothingWhileAPdcLives) {
+TEST_F(DeadPeerTest, Pds134_WatcherHearsNothingWhileAPdcLives) {
   Watcher watcher;
   node->manager->watch_peers(&watcher);
   use(0, 0);
@@ -90,7 +90,7 @@ TEST_F(LostPeerTest, Pds134_WatcherHearsNothingWhileAPdcLives) {
   node->manager->watch_peers(nullptr);
 }
 
-TEST_F(LostPeerTest, Pds134_SuccessorKeepsItsPdcs) {
+TEST_F(DeadPeerTest, Pds134_SuccessorKeepsItsPdcs) {
   use(kNextFrom, kNextTo);
   const PdcId accepted = accept().id();
   open();
@@ -103,7 +103,7 @@ TEST_F(LostPeerTest, Pds134_SuccessorKeepsItsPdcs) {
 }
 
 // The loss of a process at an address does not concern PDCs whose packets crossed the network.
-TEST_F(LostPeerTest, Pds134_PdcsOfTheNetworkLiveOn) {
+TEST_F(DeadPeerTest, Pds134_PdcsOfTheNetworkLiveOn) {
   use(0, 0);
   accept();
   open();
@@ -114,7 +114,7 @@ TEST_F(LostPeerTest, Pds134_PdcsOfTheNetworkLiveOn) {
   EXPECT_EQ(node->manager->open_pdcs(), 2U);
 }
 
-TEST_F(LostPeerTest, Pds134_UnansweredPdcBelongsToWhomAllWent) {
+TEST_F(DeadPeerTest, Pds134_UnansweredPdcBelongsToWhomAllWent) {
   TestMessage& old = send(1);
   turn();
   node->way.connection = LocalWay::kSeveral;
@@ -127,7 +127,7 @@ TEST_F(LostPeerTest, Pds134_UnansweredPdcBelongsToWhomAllWent) {
 }
 
 // PDS-142: a successor may be sent what the lost peer has never seen.
-TEST_F(LostPeerTest, Pds142_WhatItHasNotReadIsNotConsumed) {
+TEST_F(DeadPeerTest, Pds142_WhatItHasNotReadIsNotConsumed) {
   open();
   TestMessage& read = send(1);
   turn();
@@ -143,7 +143,7 @@ TEST_F(LostPeerTest, Pds142_WhatItHasNotReadIsNotConsumed) {
   EXPECT_EQ(waiting.failed, PdsError::NotConsumed);
 }
 
-TEST_F(LostPeerTest, Pds142_WithoutSuccessorUnreadFailsToo) {
+TEST_F(DeadPeerTest, Pds142_WithoutSuccessorUnreadFailsToo) {
   open();
   TestMessage& unread = send(1);
   turn();
