@@ -18,19 +18,8 @@ CrcNic::CrcNic(std::unique_ptr<Nic> inner_nic, const wire::TrimMarks& marks)
 // A packet holds two pieces of payload: the trailer joins the second, which is copied for it.
 const Packet& CrcNic::with_trailer(const Packet& packet, std::size_t place) {
   Packet& copy = packets_[place];
-  copy.reset();
+  copy.copy_headers(packet);
   const auto head = packet.head();
-  const std::size_t front = std::min(head.size(), Packet::kHeadroom);
-  std::copy_n(head.begin(), front, copy.prepend(front));
-  std::copy(head.begin() + static_cast<std::ptrdiff_t>(front), head.end(),
-            copy.append(head.size() - front));
-  copy.to = packet.to;
-  copy.entropy = packet.entropy;
-  copy.ecn = packet.ecn;
-  copy.dscp = packet.dscp;
-  copy.way = packet.way;
-  copy.answers_unknown_peer = packet.answers_unknown_peer;
-  copy.sent_again = packet.sent_again;
 
   FepAddress source = self_;
   source.port = inner().source_port_for(packet);

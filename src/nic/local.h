@@ -41,6 +41,10 @@ class LocalNic final : public Middleware {
                                                 std::optional<std::uint32_t> sdi = {});
   ~LocalNic() override;
 
+  bool reads_device_memory() const override { return inner().reads_device_memory(); }
+  std::uint64_t register_device_memory(const DmabufRange& range) override {
+    return inner().register_device_memory(range);
+  }
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   std::size_t tx_burst(std::span<const Packet* const> in) override;
   std::uint16_t source_port_for(const Packet& packet) override;

@@ -42,7 +42,7 @@ bool LoopbackNic::deliver(const Packet& packet) {
   const std::size_t place = tail_ % kRingPackets;
   std::byte* const start = storage_.get() + place * kMaxDatagramBytes;
   std::byte* end = std::copy(packet.head().begin(), packet.head().end(), start);
-  for (const Slice& slice : packet.payload) end = std::copy_n(slice.data, slice.length, end);
+  end = copy_payload(packet, end);
   RxPacket& received = ring_[place];
   received.bytes = {start, end};
   received.source = self_;

@@ -20,7 +20,9 @@ namespace uet::nic {
 
 inline constexpr std::size_t kMaxDatagramBytes = 65536;  // no packet of any back end is longer
 
-// Forwards every call; derived classes override the calls that they change.
+// Forwards every call; derived classes override the calls that they change. The calls about device
+// memory are not forwarded: a class does so if it never reads payload of sent packets by the CPU,
+// or by copy_payload.
 class Middleware : public Nic {
  public:
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override {
@@ -170,6 +172,10 @@ class FaultNic final : public Middleware {
   FaultNic(std::unique_ptr<Nic> inner, const FaultSpec& spec,
            const FaultSurroundings& surroundings = {});
 
+  bool reads_device_memory() const override { return inner().reads_device_memory(); }
+  std::uint64_t register_device_memory(const DmabufRange& range) override {
+    return inner().register_device_memory(range);
+  }
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   // The moment the next held packet is due.
   Time next_deadline() const override;
@@ -243,6 +249,10 @@ class LoopbackNic final : public Middleware {
 
   std::uint16_t source_port_for(const Packet& packet) override {
     return packet.to == self_ ? self_.port : Middleware::source_port_for(packet);
+  }
+  bool reads_device_memory() const override { return inner().reads_device_memory(); }
+  std::uint64_t register_device_memory(const DmabufRange& range) override {
+    return inner().register_device_memory(range);
   }
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   std::size_t tx_burst(std::span<const Packet* const> in) override;

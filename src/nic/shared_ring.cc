@@ -82,7 +82,11 @@ bool RingProducer::put(const Packet& packet) {
   end += sizeof record;
   std::memcpy(end, packet.head().data(), packet.head().size());
   end += packet.head().size();
-  for (const Slice& slice : packet.payload) end = copy_.write(end, slice);
+  if (packet.device != nullptr) [[unlikely]] {
+    end = copy_payload(packet, end);
+  } else {
+    for (const Slice& slice : packet.payload) end = copy_.write(end, slice);
+  }
   tail_ += needed;
   return true;
 }

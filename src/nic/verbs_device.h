@@ -37,6 +37,7 @@ class VerbsDevice final : public FrameDevice {
   std::size_t send(std::span<const FrameToSend> in) override;
   std::uint64_t register_memory(std::span<const std::byte> memory) override;
   void forget_memory(std::uint64_t id) override;
+  std::uint64_t register_device_memory(const DmabufRange& range) override;
   int wait_fd() const override;
   bool prepare_wait() override;
   const FrameDeviceTraits& traits() const override { return traits_; }

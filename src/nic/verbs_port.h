@@ -65,6 +65,8 @@ class VerbsPort {
 
   // Memory that the device may read, or also write. Null, with errno, if it is refused.
   VerbsPointer<ibv_mr> add_region(std::span<const std::byte> memory, bool write);
+  // Memory of a device, which the NIC may read. Null, with errno, if it is refused.
+  VerbsPointer<ibv_mr> add_dmabuf(const DmabufRange& range);
   // The two halves of bringing the queue pair up; in between receives are posted. False, with
   // errno, if the device refuses.
   bool reset_and_init();

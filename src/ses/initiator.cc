@@ -278,6 +278,8 @@ pds::PacketPlan Initiator::next_packet(pds::Message& message, Packet& packet,
   prepared.tag = kNoPiece;
   if (operation.staging == nullptr) [[likely]] {
     point_next(operation, length, packet.payload);
+    if (points_to_device(operation)) [[unlikely]]
+      packet.device = operation.iov[0].device;
   } else if (!staging_.point_next(operation, length, packet.payload, prepared.tag)) {
     return pds::PacketPlan::NotNow;
   }

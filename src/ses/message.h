@@ -231,6 +231,7 @@ struct ReadAnswer : pds::Message, ListNode<AnsweringTag>, ListNode<ServedTag> {
   TxMessage* source = nullptr;
   Train* train = nullptr;          // of `source`, if the payload lies in one
   std::array<Slice, 2> payload{};  // in the memory of `source`
+  DeviceMemory* device = nullptr;  // as Packet::device
 };
 
 // More slices than a receive descriptor holds itself.

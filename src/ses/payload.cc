@@ -36,6 +36,7 @@ bool gather_pieces(TxMessage& message, bool inject, std::uint32_t payload_mtu, P
 
 Result<void> hold_payload(TxMessage& message, const Copying& copying, PieceStore& pieces,
                           Staging& staging) {
+  if (points_to_device(message) && !copying.all) return {};
   const auto is_on_device = [](const IoSlice& slice) { return slice.device != nullptr; };
   const auto slices = message.slices();
   bool all = copying.all;

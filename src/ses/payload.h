@@ -26,6 +26,13 @@ inline std::uint32_t piece_length(const TxMessage& message, std::uint64_t offset
 // message, pieces included.
 bool gather_pieces(TxMessage& message, bool inject, std::uint32_t payload_mtu, PieceStore& pieces);
 
+// The NIC reads the bytes out of a device's memory itself. Not if they lie in several slices, whose
+// devices may differ.
+inline bool points_to_device(const TxMessage& message) {
+  const bool one = message.iov_count == 1 && message.iov[0].device != nullptr;
+  return one && message.iov[0].device->is_read_by_nic() && message.mode != DeliveryMode::Uud;
+}
+
 // The bytes that hold_payload() copies at once.
 struct Copying {
   bool all;                 // inject

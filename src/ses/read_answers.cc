@@ -115,7 +115,11 @@ bool ReadAnswers::answer_from(TxMessage& source, const RequestView& view,
 // Points the answer at these bytes of its source, or at a train that holds them. False: neither.
 bool ReadAnswers::point(ReadAnswer& answer, std::uint64_t offset, std::uint32_t length) {
   TxMessage& source = *answer.source;
-  if (source.staging == nullptr) return point_at(source, offset, length, answer.payload);
+  if (source.staging == nullptr) {
+    if (!point_at(source, offset, length, answer.payload)) return false;
+    if (points_to_device(source)) answer.device = source.iov[0].device;
+    return true;
+  }
   answer.train = staging_.point_at(source, offset, length, answer.payload);
   return answer.train != nullptr;
 }
@@ -124,6 +128,7 @@ pds::PacketPlan ReadAnswers::next_packet(ReadAnswer& answer, Packet& packet,
                                          pds::PreparedPacket& prepared) {
   answer.header.encode(packet.append(bytes_of(answer.header)));
   packet.payload = answer.payload;
+  packet.device = answer.device;
   prepared.next_hdr = answer.header.next_hdr;
   return pds::PacketPlan::Last;
 }

@@ -294,8 +294,8 @@ fi_info* get_info(const NodeOptions& options) {
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   hints->fabric_attr->prov_name = ::strdup(provider().c_str());
   fi_info* found = nullptr;
-  check(fi_getinfo(FI_VERSION(1, 17), own_address().c_str(), options.service, FI_SOURCE,
-                   hints.get(), &found),
+  check(fi_getinfo(options.version, own_address().c_str(), options.service, FI_SOURCE, hints.get(),
+                   &found),
         "fi_getinfo");
   return found;
 }

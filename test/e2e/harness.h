@@ -165,6 +165,7 @@ struct NodeOptions {
   std::size_t queue_size = 0;                // operations of each direction; 0 = the provider's own
   std::vector<std::uint8_t> domain_key{};    // auth_key of the domain
   std::vector<std::uint8_t> endpoint_key{};  // and of the endpoint
+  std::uint32_t version = FI_VERSION(1, 17);  // of the API
 };
 
 struct CloseFid {

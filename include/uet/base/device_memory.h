@@ -53,6 +53,9 @@ class DeviceMemory {
   }
   // A copy costs much more than its bytes, so that few long copies are better than many short ones.
   virtual bool wants_long_copies() const noexcept { return false; }
+  // The NIC reads the bytes itself at the device's addresses, so that packets may point to them
+  // (Packet::device).
+  virtual bool is_read_by_nic() const noexcept { return false; }
 };
 
 // Joins received bytes that follow one another in a device's memory to one copy.

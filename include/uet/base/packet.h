@@ -6,6 +6,7 @@
 // the NIC owns and that stays valid until the next rx_burst.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 
 #include "uet/base/address.h"
 #include "uet/base/check.h"
+#include "uet/base/device_memory.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/base/slab.h"
 #include "uet/base/time.h"
@@ -85,12 +87,28 @@ class Packet : public ListNode<OutboxTag> {
   void reset() {
     begin_ = end_ = kHeadroom;
     payload = {};
+    device = nullptr;
     release_after_send = false;
     answers_unknown_peer = false;
     payload_stays = false;
     sent_again = false;
     sent = {};
     way = {};
+  }
+
+  // All of `from` but its payload: headers, and where and how it leaves.
+  void copy_headers(const Packet& from) {
+    reset();
+    begin_ = from.begin_;
+    end_ = from.end_;
+    std::copy(from.buffer_.begin() + begin_, from.buffer_.begin() + end_, buffer_.begin() + begin_);
+    to = from.to;
+    entropy = from.entropy;
+    ecn = from.ecn;
+    dscp = from.dscp;
+    way = from.way;
+    answers_unknown_peer = from.answers_unknown_peer;
+    sent_again = from.sent_again;
   }
 
   std::uint32_t payload_length() const { return payload[0].length + payload[1].length; }
@@ -100,6 +118,9 @@ class Packet : public ListNode<OutboxTag> {
   }
 
   std::array<Slice, 2> payload{};  // second one only after the first; length 0 = unused
+  // Whose memory the payload is; nullptr: the CPU's. Others only if Nic::register_device_memory has
+  // accepted that memory: the device of the NIC reads it, all other code calls copy_payload.
+  DeviceMemory* device = nullptr;
   FepAddress to;
   std::uint16_t entropy = 0;  // UDP source port or entropy header; 0 = the NIC's own port
   Ecn ecn = Ecn::NotEct;
@@ -124,6 +145,15 @@ class Packet : public ListNode<OutboxTag> {
   std::size_t begin_ = kHeadroom;
   std::size_t end_ = kHeadroom;
 };
+
+// Copies all payload to `to`, also that of a device; returns the end of the copy.
+inline std::byte* copy_payload(const Packet& packet, std::byte* to) {
+  for (const Slice& slice : packet.payload) {
+    fetch(packet.device, {to, slice.length}, slice.data);
+    to += slice.length;
+  }
+  return to;
+}
 
 using PacketPool = Slab<Packet>;
 

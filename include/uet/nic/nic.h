@@ -89,6 +89,12 @@ inline std::uint16_t source_port(const NicCaps& caps, std::uint16_t own, std::ui
 }
 
 class MemoryRanges;
+// Memory of a device that can be had as a dmabuf.
+struct DmabufRange {
+  std::span<const std::byte> memory;  // at the addresses that packets point to
+  int fd = -1;                        // of the dmabuf; the caller closes it
+  std::uint64_t offset = 0;           // of the first byte in the dmabuf
+};
 
 class Nic {
  public:
@@ -113,6 +119,11 @@ class Nic {
   virtual std::uint64_t register_memory(std::span<const std::byte>) { return 0; }
   // When this call returns, the device has stopped reading that memory.
   virtual void forget_memory(std::uint64_t) {}
+  // May register_device_memory accept memory? A NIC that reads payload by the CPU does not.
+  virtual bool reads_device_memory() const { return false; }
+  // As register_memory, for memory that the CPU cannot read. 0: the NIC refuses it, and no packet
+  // may point to it.
+  virtual std::uint64_t register_device_memory(const DmabufRange&) { return 0; }
   // Readable when rx_burst may return something; -1 if there is none.
   virtual int wait_fd() const { return -1; }
   // Must be called after the last rx_burst before a sleep on wait_fd, which need not report packets

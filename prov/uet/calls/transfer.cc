@@ -56,9 +56,13 @@ ssize_t TxSide::defer(ses::Kind kind, const TxCall& call, Post post) noexcept {
   return guarded([&] { return engine_.works().defer(endpoint_, kind, call, post); });
 }
 
-// Marks the pieces that lie in device memory. 0 or a negative fi_errno.
-int TxSide::find_devices(const TxCall& call, std::span<ses::IoSlice> slices) noexcept {
-  const Buffers buffers = mark_devices(call.descriptors, slices);
+// Marks the pieces that lie in device memory. 0 or a negative fi_errno. Packets to this host do not
+// leave through the NIC.
+int TxSide::find_devices(const TxCall& call, const ses::Peer& peer,
+                         std::span<ses::IoSlice> slices) const noexcept {
+  const bool leaves = peer.fep.ip != engine_.local_address().ip;
+  const Reader reader = leaves && options_.may_use_p2p() ? Reader::Nic : Reader::Driver;
+  const Buffers buffers = mark_devices(call.descriptors, slices, reader);
   if (buffers == Buffers::Wrong) return -FI_EINVAL;
   if (buffers == Buffers::Host || (call.flags & FI_INJECT) == 0) return 0;
   return refuse_endpoint(-FI_EINVAL, "FI_INJECT needs buffers of FI_HMEM_SYSTEM");
@@ -134,9 +138,6 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
   }
   Slices slices;
   int result = prepare(call, transfer_kind(op), op, slices);
-  if (result == 0 && engine_.knows_hmem()) [[unlikely]] {
-    result = find_devices(call, std::span(slices.data(), call.count));
-  }
   if (result != 0) return result;
 
   const Guard guard(engine_.lock(), call.locked);
@@ -146,6 +147,10 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
     return refuse_endpoint(-FI_EINVAL, "the destination is not in the AV; call fi_av_insert first");
   }
   op.peer = &*peer;
+  if (engine_.knows_hmem()) [[unlikely]] {
+    result = find_devices(call, *peer, std::span(slices.data(), call.count));
+    if (result != 0) return result;
+  }
   const Time now = clock_now();
   if (compounds_.hold_back(op.fence) || !bindings_.take_tx()) {
     engine_.fep().ses().initiator().request_acks_now(*state_.context);

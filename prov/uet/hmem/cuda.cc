@@ -4,6 +4,7 @@
 #include "hmem/cuda.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -27,11 +28,15 @@ struct CudaFunctions {
   int (*copy_to_device)(DevicePointer to, const void* from, std::size_t bytes);
   int (*copy_from_device)(void* to, DevicePointer from, std::size_t bytes);
   int (*address_range)(DevicePointer* base, std::size_t* bytes, DevicePointer address);
+  // Of CUDA 11.7; nullptr: an older driver.
+  int (*handle_of_range)(void* handle, DevicePointer begin, std::size_t bytes, int type,
+                         unsigned long long flags);
 };
 
 namespace {
 
 constexpr std::size_t kBounceBytes = 65536;
+constexpr int kHandleIsDmabuf = 1;  // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
 
 CudaFunctions::DevicePointer number_of(const void* there) {
   return reinterpret_cast<std::uintptr_t>(there);
@@ -68,6 +73,8 @@ std::unique_ptr<Cuda> load() {
   }
   auto functions = std::make_unique<CudaFunctions>();
   if (!find_all(library, *functions)) return nullptr;
+  functions->handle_of_range = reinterpret_cast<decltype(functions->handle_of_range)>(
+      dlsym(library, "cuMemGetHandleForAddressRange"));
   int devices = 0;
   if (functions->init(0) != 0 || functions->device_get_count(&devices) != 0 || devices <= 0) {
     FI_INFO(&provider, FI_LOG_CORE, "no CUDA: the driver finds no device\n");
@@ -143,6 +150,24 @@ bool CudaMemory::holds(const void* address, std::size_t bytes) noexcept {
     return false;
   }
   return start >= base && start - base <= length && bytes <= length - (start - base);
+}
+
+// The driver asks for whole pages.
+int CudaMemory::export_dmabuf(const void* address, std::uint64_t& offset) noexcept {
+  if (functions_.handle_of_range == nullptr) return -1;
+  const auto page = static_cast<CudaFunctions::DevicePointer>(sysconf(_SC_PAGESIZE));
+  int fd = -1;
+  const int result = in_context([&] {
+    CudaFunctions::DevicePointer base = 0;
+    std::size_t length = 0;
+    const int error = functions_.address_range(&base, &length, number_of(address));
+    if (error != 0) return error;
+    const auto begin = base / page * page;
+    const auto end = (base + length + page - 1) / page * page;
+    offset = number_of(address) - begin;
+    return functions_.handle_of_range(&fd, begin, end - begin, kHandleIsDmabuf, 0);
+  });
+  return result == 0 ? fd : -1;
 }
 
 std::byte* CudaMemory::take(std::size_t bytes) noexcept {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -25,6 +26,9 @@ class CudaMemory final : public DeviceMemory, public StagingMemory {
   void fetch(std::span<std::byte> bytes, const std::byte* there) noexcept override;
   // Lies all of this in one allocation of a device?
   bool holds(const void* address, std::size_t bytes) noexcept;
+  // A dmabuf of the allocation that holds this address, and the address's offset in it; the caller
+  // closes it. -1: the driver or the device has none.
+  int export_dmabuf(const void* address, std::uint64_t& offset) noexcept;
   StagingMemory& staging() noexcept override { return *this; }
   void fetch_staged(std::span<std::byte> bytes, const std::byte* there) noexcept override;
   void place_staged(std::byte* there, std::span<const std::byte> bytes) noexcept override;

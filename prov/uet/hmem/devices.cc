@@ -54,4 +54,9 @@ DeviceMemory* memory_of_device(const fi_mr_attr& attr, const void* address, std:
   }
 }
 
+int export_dmabuf(const fi_mr_attr& attr, const void* address, std::uint64_t& offset) noexcept {
+  if (attr.iface != FI_HMEM_CUDA) return -1;
+  return Cuda::driver()->memory_of(attr.device.cuda)->export_dmabuf(address, offset);
+}
+
 }  // namespace uet::prov

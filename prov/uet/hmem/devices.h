@@ -5,6 +5,7 @@
 #include <rdma/fi_domain.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "uet/base/device_memory.h"
 
@@ -19,5 +20,9 @@ bool has_any_device_driver() noexcept;
 // not, or there is no such device; `why` is a text for the log.
 DeviceMemory* memory_of_device(const fi_mr_attr& attr, const void* address, std::size_t bytes,
                                const char*& why) noexcept;
+
+// A dmabuf of the memory at this address, and the address's offset in it; the caller closes it. -1:
+// the driver of attr.iface has none.
+int export_dmabuf(const fi_mr_attr& attr, const void* address, std::uint64_t& offset) noexcept;
 
 }  // namespace uet::prov

@@ -6,7 +6,8 @@
 
 namespace uet::prov {
 
-Buffers mark_devices(void* const* descriptors, std::span<ses::IoSlice> slices) noexcept {
+Buffers mark_devices(void* const* descriptors, std::span<ses::IoSlice> slices,
+                     Reader reader) noexcept {
   if (descriptors == nullptr) return Buffers::Host;
   Buffers found = Buffers::Host;
   for (std::size_t i = 0; i < slices.size(); ++i) {
@@ -17,7 +18,7 @@ Buffers mark_devices(void* const* descriptors, std::span<ses::IoSlice> slices) n
       FI_WARN(&provider, FI_LOG_EP_DATA, "a buffer lies outside the region of its descriptor\n");
       return Buffers::Wrong;
     }
-    slices[i].device = region.hmem();
+    slices[i].device = reader == Reader::Nic ? region.sends_from() : region.hmem();
     found = Buffers::Device;
   }
   return found;

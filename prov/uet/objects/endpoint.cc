@@ -60,6 +60,7 @@ EpOptions::Bounds option_bounds(const Engine& engine, const EndpointConfig& conf
           .tx_iov_limit = config.tx_iov_limit,
           .rx_iov_limit = config.rx_iov_limit,
           .knows_hmem = engine.knows_hmem(),
+          .p2p = engine.reads_device_memory(),
           .local_rings = engine.params().local_rings};
 }
 

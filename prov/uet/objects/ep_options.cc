@@ -31,7 +31,9 @@ int refuse_option_length() noexcept {
 }
 
 EpOptions::EpOptions(const Bounds& bounds, std::uint64_t caps)
-    : bounds_(bounds), receive_(ReceiveSettings::of(caps)), hmem_p2p_(FI_HMEM_P2P_ENABLED) {
+    : bounds_(bounds),
+      receive_(ReceiveSettings::of(caps)),
+      hmem_p2p_(bounds.p2p ? FI_HMEM_P2P_ENABLED : FI_HMEM_P2P_DISABLED) {
   limits_.most.fill(bounds.max_msg_size);
   limits_.most[kRma] = bounds.max_rma_size;
   limits_.most[kAtomic] = bounds.max_atomic_size;
@@ -80,15 +82,16 @@ int EpOptions::set_size(int name, std::size_t wanted) noexcept {
   return 0;
 }
 
-// Memory is always copied by the CPU, so that only "required" fails.
+// Received bytes are always copied by the driver, so that "required" fails.
 int EpOptions::set_hmem_p2p(int wanted) noexcept {
   if (wanted < FI_HMEM_P2P_ENABLED || wanted > FI_HMEM_P2P_DISABLED) {
     return refuse_endpoint(-FI_EINVAL, "fi_setopt: not a value of FI_OPT_FI_HMEM_P2P");
   }
   if (wanted == FI_HMEM_P2P_REQUIRED) {
-    return refuse_endpoint(-FI_EOPNOTSUPP, "fi_setopt: uet cannot transfer from device to device");
+    return refuse_endpoint(-FI_EOPNOTSUPP,
+                           "fi_setopt: FI_HMEM_P2P_REQUIRED: received data are copied to devices");
   }
-  hmem_p2p_ = wanted;
+  hmem_p2p_ = bounds_.p2p ? wanted : FI_HMEM_P2P_DISABLED;
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
 #include <array>
@@ -86,12 +87,15 @@ class EpOptions {
     std::size_t tx_iov_limit = 0;  // 0: kMaxIoSlices
     std::size_t rx_iov_limit = 0;
     bool knows_hmem = false;   // the domain was opened with FI_HMEM
+    bool p2p = false;          // the NIC may read device memory itself
     bool local_rings = false;  // peers on this host are reached through shared memory
   };
   EpOptions(const Bounds& bounds, std::uint64_t caps);
 
   const SizeLimits& limits() const { return limits_; }
   const ReceiveSettings& receive() const { return receive_; }
+  // FI_OPT_FI_HMEM_P2P allows the NIC to read device memory.
+  bool may_use_p2p() const { return hmem_p2p_ != FI_HMEM_P2P_DISABLED; }
 
   // fi_getopt and fi_setopt for one option: 0 or a negative fi_errno, -FI_ENOPROTOOPT for options
   // that it does not keep. A refusal is logged.
@@ -107,7 +111,7 @@ class EpOptions {
   const Bounds bounds_;
   SizeLimits limits_;
   ReceiveSettings receive_;
-  int hmem_p2p_;  // FI_OPT_FI_HMEM_P2P; nothing depends on it
+  int hmem_p2p_;  // FI_OPT_FI_HMEM_P2P
 };
 
 // For a value of the wrong length; returns the error.

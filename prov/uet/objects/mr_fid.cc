@@ -4,6 +4,8 @@
 // fi_mr_enable on.
 #include "objects/mr_fid.h"
 
+#include <fcntl.h>
+
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "errors.h"
 #include "hmem/devices.h"
 #include "hmem/persistent.h"
+#include "nic/socket.h"
 #include "objects/av_fid.h"
 #include "objects/domain.h"
 #include "objects/endpoint_fid.h"
@@ -110,15 +113,18 @@ Mr::Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags)
   holds_[0] = Hold(domain.references());
 }
 
-int Mr::map_dmabuf(const MrDmabuf& buffer) {
+// Through the driver if the CPU cannot map it, as with GPUs.
+int Mr::map_dmabuf(const fi_mr_attr& attr, const MrDmabuf& buffer) {
   base_ = static_cast<std::byte*>(buffer.base) + buffer.offset;
   length_ = buffer.length;
   dmabuf_ = Dmabuf::map(buffer.fd, buffer.offset, length_, base_);
-  if (dmabuf_ == nullptr) {
-    return refuse_mr(-FI_EOPNOTSUPP, "fi_mr_regattr: the dmabuf cannot be mapped for the CPU");
-  }
   hmem_ = dmabuf_.get();
-  return 0;
+  if (hmem_ == nullptr && attr.iface != FI_HMEM_SYSTEM && fcntl(buffer.fd, F_GETFD) >= 0) {
+    const char* why = nullptr;
+    hmem_ = memory_of_device(attr, base_, length_, why);
+  }
+  if (hmem_ != nullptr) return 0;
+  return refuse_mr(-FI_EOPNOTSUPP, "fi_mr_regattr: the dmabuf cannot be mapped for the CPU");
 }
 
 // Where it is, and how its bytes are reached.
@@ -126,7 +132,7 @@ int Mr::find_memory(const fi_mr_attr& attr) {
   if ((flags_ & kMrDmabuf) != 0) {
     if (attr.iov_count != 1)
       return refuse_mr(-FI_EINVAL, "fi_mr_regattr: FI_MR_DMABUF: dmabuf is missing");
-    return map_dmabuf(*reinterpret_cast<const MrDmabuf*>(attr.mr_iov));
+    return map_dmabuf(attr, *reinterpret_cast<const MrDmabuf*>(attr.mr_iov));
   }
   if (attr.iov_count == 1) {
     base_ = static_cast<std::byte*>(attr.mr_iov->iov_base);
@@ -231,6 +237,7 @@ int Mr::find_part(const fi_mr_attr& attr, const fid_mr& base) {
     return refuse_mr(-FI_EINVAL, "fi_mr_regattr: this is not all in base_mr");
   }
   hmem_ = whole.hmem_;
+  sends_from_ = whole.sends_from_;
   flags_ |= whole.flags_ & FI_RMA_PMEM;
   holds_[3] = Hold(whole.parts_);
   return 0;
@@ -244,17 +251,45 @@ int Mr::open(Domain& domain, const fi_mr_attr& attr, const fid_mr* base, std::ui
   const int found = base != nullptr ? mr->find_part(attr, *base) : mr->find_memory(attr);
   if (found != 0) return found;
   if (const int result = mr->enter(attr); result != 0) return result;
-  mr->tell_nic();
+  mr->tell_nic(attr);
   out = mr.release();
   return 0;
 }
 
 // A device of the NIC may then read the memory for sends. If it cannot, sends work without that.
-void Mr::tell_nic() {
-  if (base_ == nullptr || length_ == 0 || hmem_ != nullptr) return;
+void Mr::tell_nic(const fi_mr_attr& attr) {
+  if (base_ == nullptr || length_ == 0) return;
+  if (hmem_ != nullptr) return tell_nic_of_device(attr);
   if (!engine_.nic().caps().reads_registered_memory) return;
   const Guard guard(engine_.lock(), engine_.lock().called_out());
   nic_memory_ = engine_.nic().register_memory({base_, length_});
+}
+
+// Likewise. If the NIC refuses the dmabuf, sends are copied by the driver. A part of another region
+// is known to the NIC by that region.
+void Mr::tell_nic_of_device(const fi_mr_attr& attr) {
+  if (sends_from_ != nullptr) return;
+  sends_from_ = hmem_;
+  if (!engine_.reads_device_memory()) return;
+  nic::DmabufRange range{.memory = {base_, length_}};
+  nic::FileDescriptor exported;
+  if ((flags_ & kMrDmabuf) != 0) {
+    const auto& buffer = *reinterpret_cast<const MrDmabuf*>(attr.mr_iov);
+    range.fd = buffer.fd;
+    range.offset = buffer.offset;
+  } else {
+    exported = nic::FileDescriptor(export_dmabuf(attr, base_, range.offset));
+    range.fd = exported.get();
+  }
+  if (range.fd < 0) return;
+  const Guard guard(engine_.lock(), engine_.lock().called_out());
+  nic_memory_ = engine_.nic().register_device_memory(range);
+  if (nic_memory_ == 0) {
+    FI_INFO(&provider, FI_LOG_MR, "the NIC refuses a dmabuf: its bytes are copied\n");
+    return;
+  }
+  nic_read_.emplace(*hmem_);
+  sends_from_ = &*nic_read_;
 }
 
 int Mr::close() noexcept {

@@ -11,6 +11,7 @@
 
 #include "compat.h"
 #include "hmem/dmabuf.h"
+#include "hmem/nic_read.h"
 #include "objects/cntr.h"
 #include "objects/engine.h"
 #include "objects/references.h"
@@ -45,6 +46,8 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   }
   // The device interface that copies its bytes; nullptr for memory of the CPU.
   DeviceMemory* hmem() const { return hmem_; }
+  // Likewise, for bytes that are sent: the NIC may read them itself.
+  DeviceMemory* sends_from() const { return sends_from_; }
   // Does all of this lie in it?
   bool holds(const std::byte* address, std::size_t bytes) const {
     return address >= base_ && bytes <= length_ &&
@@ -65,10 +68,11 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags);
   int find_memory(const fi_mr_attr& attr);
   int find_part(const fi_mr_attr& attr, const fid_mr& base);
-  int map_dmabuf(const MrDmabuf& buffer);
+  int map_dmabuf(const fi_mr_attr& attr, const MrDmabuf& buffer);
   int find_key(const fi_mr_attr& attr, std::optional<JobId>& job);
   int enter(const fi_mr_attr& attr);
-  void tell_nic();
+  void tell_nic(const fi_mr_attr& attr);
+  void tell_nic_of_device(const fi_mr_attr& attr);
   int bind_counter(Cntr& counter, std::uint64_t flags);
   int bind_endpoint(Engine& engine, const ri::ContextName& first, std::size_t count,
                     std::uint64_t flags);
@@ -83,7 +87,9 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   std::byte* base_ = nullptr;  // where it is, for the CPU or for its device
   std::size_t length_ = 0;
   DeviceMemory* hmem_ = nullptr;
+  DeviceMemory* sends_from_ = nullptr;  // hmem_, or nic_read_ of this region or of its base
   std::unique_ptr<Dmabuf> dmabuf_;
+  std::optional<NicReadMemory> nic_read_;
   std::uint64_t base_address_ = 0;  // what peers give for the first byte
   bool entered_ = false;            // in the table: a peer can reach it
   bool enabled_ = false;

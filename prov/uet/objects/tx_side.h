@@ -77,7 +77,8 @@ class TxSide {
   template <class Post>
   ssize_t defer(ses::Kind kind, const TxCall& call, Post post) noexcept;
   int prepare(const TxCall& call, TransferKind kind, ses::TxOp& op, Slices& slices) const noexcept;
-  static int find_devices(const TxCall& call, std::span<ses::IoSlice> slices) noexcept;
+  int find_devices(const TxCall& call, const ses::Peer& peer,
+                   std::span<ses::IoSlice> slices) const noexcept;
   template <class Op>
   bool is_compound(const Op& op) const noexcept;
   Result<void> post_compound(const ses::RmaOp& op, Time now) noexcept;

@@ -35,6 +35,8 @@ struct FrameToSend {
   std::span<const std::byte> headers;
   std::array<Slice, 4> pieces{};  // length 0 = unused
   std::uint32_t length = 0;       // of all together
+  // Whose memory the second and third piece are; nullptr: the CPU's. As Packet::device.
+  DeviceMemory* memory = nullptr;
   // The pieces may be read, where they lie in registered memory, after send has returned.
   bool payload_stays = false;
 };
@@ -44,6 +46,7 @@ struct FrameDeviceTraits {
   std::uint64_t receive_credit_bytes = 0;  // as in NicCaps
   std::string way;                         // for NicConfig::report_mode; may be empty
   bool reads_registered_memory = false;    // as in NicCaps
+  bool reads_device_memory = false;        // as in Nic
   bool sends_by_kernel = true;             // as in NicCaps
   // Its frames bear a tag of this VLAN, though the interface takes care of none: max_frame_bytes
   // does not count it.
@@ -62,6 +65,7 @@ class FrameDevice {
   // As in Nic.
   virtual std::uint64_t register_memory(std::span<const std::byte>) { return 0; }
   virtual void forget_memory(std::uint64_t) {}
+  virtual std::uint64_t register_device_memory(const DmabufRange&) { return 0; }
   // As in Nic. If there is no descriptor, FramedNic makes waiters sleep for short intervals.
   virtual int wait_fd() const { return -1; }
   virtual bool prepare_wait() { return false; }

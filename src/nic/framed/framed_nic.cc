@@ -280,6 +280,7 @@ void FramedNic::build_frame(std::size_t place, const Packet& packet, const wire:
   frame.headers = {headers, length};
   frame.length = static_cast<std::uint32_t>(length) + packet.length();
   frame.payload_stays = packet.payload_stays;
+  frame.memory = packet.device;
   if (!format_.crc) return;
   trailers_[place] = wire::frame_trailer(frame.headers, pieces);
   frame.pieces[3] = {trailers_[place].data(), wire::kCrcTrailerBytes};
@@ -294,10 +295,24 @@ std::size_t FramedNic::send_through_kernel(std::span<const Packet* const> in) {
   if (first.to.ip.is_ipv6 == local_.ip.is_ipv6) {
     const NextHops::Way way = hops_->find(first.to.ip).way;
     if (native && way != NextHops::Way::Kernel) return hold_until_resolved(first) ? 0 : 1;
-    while (run < in.size() && in[run]->to == first.to) ++run;
+    const auto joins = [&](const Packet& next) { return next.to == first.to && !next.device; };
+    while (run < in.size() && joins(*in[run])) ++run;
   }
-  const std::size_t sent = kernel_->tx_burst(in.first(run));
   kernel_active_until_ = monotonic_now() + kKernelActive;
+  if (first.device != nullptr) return send_copy_through_kernel(first);
+  return kernel_->tx_burst(in.first(run));
+}
+
+// The kernel cannot read a device's memory. Seldom: the first packets to a neighbour.
+std::size_t FramedNic::send_copy_through_kernel(const Packet& packet) {
+  const auto payload = std::make_unique_for_overwrite<std::byte[]>(packet.payload_length());
+  copy_payload(packet, payload.get());
+  Packet copy;
+  copy.copy_headers(packet);
+  copy.payload = {Slice{payload.get(), packet.payload_length()}, Slice{}};
+  const std::array<const Packet*, 1> burst{&copy};
+  const std::size_t sent = kernel_->tx_burst(burst);
+  packet.sent = copy.sent;
   return sent;
 }
 

@@ -69,6 +69,13 @@ class FramedNic final : public Nic {
     return device_->register_memory(memory);
   }
   void forget_memory(std::uint64_t id) override { device_->forget_memory(id); }
+  // Not with a CRC, which the CPU computes.
+  bool reads_device_memory() const override {
+    return device_->traits().reads_device_memory && !format_.crc;
+  }
+  std::uint64_t register_device_memory(const DmabufRange& range) override {
+    return reads_device_memory() ? device_->register_device_memory(range) : 0;
+  }
   int wait_fd() const override { return epoll_.get(); }
   bool prepare_wait() override;
   Time next_deadline() const override { return kernel_->next_deadline(); }
@@ -102,6 +109,7 @@ class FramedNic final : public Nic {
   std::size_t send_frames(std::span<const Packet* const> in, std::size_t& offered);
   void build_frame(std::size_t place, const Packet& packet, const wire::MacAddress& mac);
   std::size_t send_through_kernel(std::span<const Packet* const> in);
+  std::size_t send_copy_through_kernel(const Packet& packet);
   void let_kernel_ask(const FepAddress& to) const;
   bool hold_until_resolved(const Packet& packet);
   std::size_t receive_frames(std::span<RxPacket> out);

@@ -114,6 +114,7 @@ bool VerbsDevice::start(const FrameDeviceRequest& request, std::string& message)
   if (slots_ == nullptr) return refused("cannot register memory for packets");
   traits_.receive_credit_bytes = std::uint64_t{receive_slots_} * slot_bytes_;
   traits_.reads_registered_memory = queues.pieces == kPieces;
+  traits_.reads_device_memory = traits_.reads_registered_memory;
   traits_.sends_by_kernel = false;
   return bring_up() || refused("cannot start the queue pair");
 }
@@ -254,11 +255,14 @@ bool VerbsDevice::fill(std::size_t place, const FrameToSend& frame) {
   to = std::copy(frame.headers.begin(), frame.headers.end(), to);
   const bool gather = frame.payload_stays && traits_.reads_registered_memory;
   bool gathered = false;
-  for (const Slice& piece : frame.pieces) {
-    Region* const region =
-        gather && piece.length >= kLeastGathered ? regions_.find(piece) : nullptr;
+  for (std::size_t i = 0; i < frame.pieces.size(); ++i) {
+    const Slice& piece = frame.pieces[i];
+    DeviceMemory* const memory = i == 1 || i == 2 ? frame.memory : nullptr;
+    const std::uint32_t least = memory != nullptr ? 1 : kLeastGathered;
+    Region* const region = gather && piece.length >= least ? regions_.find(piece) : nullptr;
     if (region == nullptr) {
-      to = std::copy_n(piece.data, piece.length, to);
+      fetch(memory, {to, piece.length}, piece.data);
+      to += piece.length;
       continue;
     }
     end_piece();
@@ -270,7 +274,8 @@ bool VerbsDevice::fill(std::size_t place, const FrameToSend& frame) {
     gathered = true;
   }
   end_piece();
-  if (frame.length <= port_->queues().inline_bytes) request.send_flags |= IBV_SEND_INLINE;
+  if (!gathered && frame.length <= port_->queues().inline_bytes)
+    request.send_flags |= IBV_SEND_INLINE;
   if (gathered) ++counters_.packets_gathered;
   return gathered;
 }
@@ -307,6 +312,13 @@ std::uint64_t VerbsDevice::register_memory(std::span<const std::byte> memory) {
   VerbsPointer<ibv_mr> registered = port_->add_region(memory, false);
   if (registered == nullptr) return 0;
   return regions_.add(memory, Region{std::move(registered), 0});
+}
+
+std::uint64_t VerbsDevice::register_device_memory(const DmabufRange& range) {
+  if (!traits_.reads_device_memory) return 0;
+  VerbsPointer<ibv_mr> registered = port_->add_dmabuf(range);
+  if (registered == nullptr) return 0;
+  return regions_.add(range.memory, Region{std::move(registered), 0});
 }
 
 void VerbsDevice::forget_memory(std::uint64_t id) {

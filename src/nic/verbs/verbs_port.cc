@@ -319,6 +319,12 @@ VerbsPointer<ibv_mr> VerbsPort::add_region(std::span<const std::byte> memory, bo
   return VerbsPointer<ibv_mr>(ibv_reg_mr(domain_.get(), begin, memory.size(), access));
 }
 
+VerbsPointer<ibv_mr> VerbsPort::add_dmabuf(const DmabufRange& range) {
+  const auto address = reinterpret_cast<std::uintptr_t>(range.memory.data());
+  return VerbsPointer<ibv_mr>(
+      ibv_reg_dmabuf_mr(domain_.get(), range.offset, range.memory.size(), address, range.fd, 0));
+}
+
 bool VerbsPort::reset_and_init() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RESET;

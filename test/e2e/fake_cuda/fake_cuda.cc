@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Stands in for CUDA's driver library (libcuda.so.1) in tests, on machines without a GPU: one
 // device whose memory no instruction of the CPU can touch, and which copies only to and from pinned
-// memory, in a thread that has the device's context. It counts the bytes that it copies. Never
-// installed.
+// memory, in a thread that has the device's context. It counts the bytes that it copies. The dmabuf
+// of an allocation is a memory file. Never installed.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -24,11 +25,12 @@ enum Result : int {
   kInvalidValue = 1,
   kOutOfMemory = 2,
   kNoDevice = 101,
-  kNoContext = 201
+  kNoContext = 201,
+  kNotSupported = 801
 };
 
 constexpr std::size_t kMemoryBytes = std::size_t{1} << 30;
-constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kAlignment = 4096;  // a page: each allocation is a file of its own
 
 struct Device {
   std::mutex mutex;
@@ -36,6 +38,7 @@ struct Device {
   std::byte* memory = nullptr;     // what is there
   std::size_t used = 0;
   std::map<DevicePointer, std::size_t> allocations;
+  std::map<DevicePointer, int> files;  // of the allocations
   std::map<std::uintptr_t, std::size_t> pinned;
   std::size_t bytes_to_device = 0;
   std::size_t bytes_from_device = 0;
@@ -124,7 +127,14 @@ int cuMemAlloc_v2(DevicePointer* address, std::size_t bytes) {
   const std::size_t room = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (!has_context()) return kNoContext;
   if (bytes == 0 || device().used + room > kMemoryBytes) return kOutOfMemory;
+  const int file = memfd_create("device memory", MFD_CLOEXEC);
+  void* const memory = device().memory + device().used;
+  if (file < 0 || ftruncate(file, static_cast<off_t>(room)) != 0 ||
+      mmap(memory, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != memory) {
+    return kOutOfMemory;
+  }
   *address = reinterpret_cast<std::uintptr_t>(device().addresses + device().used);
+  device().files[*address] = file;
   device().used += room;
   device().allocations[*address] = bytes;
   return kOk;
@@ -132,7 +142,10 @@ int cuMemAlloc_v2(DevicePointer* address, std::size_t bytes) {
 
 int cuMemFree_v2(DevicePointer address) {
   const std::lock_guard lock(device().mutex);
-  return device().allocations.erase(address) == 1 ? kOk : kInvalidValue;
+  if (device().allocations.erase(address) != 1) return kInvalidValue;
+  close(device().files[address]);
+  device().files.erase(address);
+  return kOk;
 }
 
 int cuMemAllocHost_v2(void** memory, std::size_t bytes) {
@@ -175,6 +188,20 @@ int cuMemcpyDtoH_v2(void* to, DevicePointer from, std::size_t bytes) {
   return kOk;
 }
 
+int cuMemcpyDtoD_v2(DevicePointer to, DevicePointer from, std::size_t bytes) {
+  const std::lock_guard lock(device().mutex);
+  if (!has_context()) return kNoContext;
+  const auto end = device().allocations.end();
+  if (holder(device().allocations, to, bytes) == end ||
+      holder(device().allocations, from, bytes) == end) {
+    return kInvalidValue;
+  }
+  std::memcpy(at(to), at(from), bytes);
+  return kOk;
+}
+
+int cuCtxSynchronize() { return has_context() ? kOk : kNoContext; }
+
 int cuMemGetAddressRange_v2(DevicePointer* base, std::size_t* bytes, DevicePointer address) {
   const std::lock_guard lock(device().mutex);
   if (!has_context()) return kNoContext;
@@ -183,6 +210,24 @@ int cuMemGetAddressRange_v2(DevicePointer* base, std::size_t* bytes, DevicePoint
   *base = found->first;
   *bytes = found->second;
   return kOk;
+}
+
+// Of whole pages, from the beginning of an allocation on. FAKE_CUDA_NO_DMABUF: the device has none.
+int cuMemGetHandleForAddressRange(void* handle, DevicePointer begin, std::size_t bytes, int type,
+                                  unsigned long long flags) {
+  constexpr int kDmabuf = 1;
+  const std::lock_guard lock(device().mutex);
+  if (!has_context()) return kNoContext;
+  if (std::getenv("FAKE_CUDA_NO_DMABUF") != nullptr) return kNotSupported;
+  const auto found = device().allocations.find(begin);
+  const bool whole_pages = begin % kAlignment == 0 && bytes % kAlignment == 0;
+  if (found == device().allocations.end() || !whole_pages || type != kDmabuf || flags != 0 ||
+      bytes > (found->second + kAlignment - 1) / kAlignment * kAlignment) {
+    return kInvalidValue;
+  }
+  const int file = dup(device().files[begin]);
+  std::memcpy(handle, &file, sizeof file);
+  return file >= 0 ? kOk : kOutOfMemory;
 }
 
 // For tests: the bytes copied so far, and the device's memory as it is behind an address.

@@ -5,8 +5,10 @@
 // are read as late as allowed, at the next call that polls; other frames leave at once, since the
 // caller need not poll again after an answer. It cannot show DMA, hardware steering, or speed.
 //
+// Regions of dmabufs are read through a mapping of the descriptor, never at their addresses.
+//
 // UET_FAKE_VERBS, a list of words, takes things away: no_device, no_raw_packet, no_steering,
-// no_checksum. With "breaks" each queue pair fails once, at its kBreaksAt-th frame.
+// no_checksum, no_dmabuf. With "breaks" each queue pair fails once, at its kBreaksAt-th frame.
 #include <infiniband/verbs.h>
 #undef ibv_query_port
 #undef ibv_reg_mr
@@ -19,6 +21,7 @@
 #include <net/if_arp.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,7 +37,11 @@
 #include <string_view>
 #include <vector>
 
+#include "checksums.h"
+
 namespace {
+
+using namespace fake_verbs;  // NOLINT(google-build-using-namespace)
 
 constexpr int kMostWork = 4096;
 constexpr int kMostPieces = 16;
@@ -63,6 +70,8 @@ struct Device {
 struct Region {
   ibv_mr verbs{};
   std::uint32_t access = 0;
+  std::byte* dmabuf = nullptr;  // a mapping of it, from its beginning
+  std::uint64_t offset = 0;     // of the first byte in the dmabuf
 };
 
 struct Context {
@@ -111,80 +120,6 @@ Context& context_of(ibv_context* context) {
 }
 Pair& pair_of(ibv_qp* pair) { return *reinterpret_cast<Pair*>(pair); }
 Queue& queue_of(ibv_cq* queue) { return *reinterpret_cast<Queue*>(queue); }
-
-// ---- checksums ----------------------------------------------------------------------------------
-
-std::uint32_t add_up(const std::uint8_t* bytes, std::size_t length, std::uint32_t sum = 0) {
-  for (std::size_t i = 0; i + 1 < length; i += 2) {
-    sum += static_cast<std::uint32_t>(bytes[i] << 8 | bytes[i + 1]);
-  }
-  if (length % 2 == 1) sum += static_cast<std::uint32_t>(bytes[length - 1] << 8);
-  while (sum >> 16 != 0) sum = (sum & 0xFFFF) + (sum >> 16);
-  return sum;
-}
-
-// Where the parts of a frame are; `udp` is empty where there is none.
-struct Layout {
-  std::uint8_t* ip = nullptr;
-  std::size_t ip_header = 0;
-  bool is_ipv6 = false;
-  std::uint8_t protocol = 0;
-  std::uint8_t* udp = nullptr;
-  std::size_t udp_length = 0;
-};
-
-bool has_tag(const std::uint8_t* frame, std::size_t length) {
-  return length >= 18 && frame[12] == 0x81 && frame[13] == 0;
-}
-
-bool lay_out(std::uint8_t* frame, std::size_t length, Layout& out) {
-  const std::size_t ethernet = has_tag(frame, length) ? 18 : 14;
-  if (length < ethernet + 20) return false;
-  out.ip = frame + ethernet;
-  out.is_ipv6 = out.ip[-2] == 0x86 && out.ip[-1] == 0xDD;
-  if (!out.is_ipv6 && !(out.ip[-2] == 8 && out.ip[-1] == 0)) return false;
-  if (out.is_ipv6 && length < ethernet + 40) return false;
-  out.ip_header = out.is_ipv6 ? 40 : std::size_t{out.ip[0] & 0xFU} * 4;
-  out.protocol = out.ip[out.is_ipv6 ? 6 : 9];
-  std::size_t behind = static_cast<std::size_t>(out.is_ipv6 ? out.ip[4] << 8 | out.ip[5]
-                                                            : out.ip[2] << 8 | out.ip[3]);
-  if (!out.is_ipv6) behind -= std::min(behind, out.ip_header);
-  if (ethernet + out.ip_header + behind > length) return false;
-  if (out.protocol != IPPROTO_UDP || behind < 8) return true;
-  out.udp = out.ip + out.ip_header;
-  out.udp_length = behind;
-  return true;
-}
-
-std::uint32_t udp_sum(const Layout& layout) {
-  std::uint32_t sum = layout.is_ipv6 ? add_up(layout.ip + 8, 32) : add_up(layout.ip + 12, 8);
-  sum += IPPROTO_UDP + static_cast<std::uint32_t>(layout.udp_length);
-  return add_up(layout.udp, layout.udp_length, sum);
-}
-
-void write_checksums(std::uint8_t* frame, std::size_t length) {
-  Layout layout;
-  if (!lay_out(frame, length, layout)) return;
-  if (!layout.is_ipv6) {
-    layout.ip[10] = layout.ip[11] = 0;
-    const std::uint32_t sum = ~add_up(layout.ip, layout.ip_header);
-    layout.ip[10] = static_cast<std::uint8_t>(sum >> 8);
-    layout.ip[11] = static_cast<std::uint8_t>(sum);
-  }
-  if (layout.udp == nullptr) return;
-  layout.udp[6] = layout.udp[7] = 0;
-  std::uint32_t sum = ~udp_sum(layout) & 0xFFFF;
-  if (sum == 0) sum = 0xFFFF;
-  layout.udp[6] = static_cast<std::uint8_t>(sum >> 8);
-  layout.udp[7] = static_cast<std::uint8_t>(sum);
-}
-
-bool checksums_are_right(std::uint8_t* frame, std::size_t length) {
-  Layout layout;
-  if (!lay_out(frame, length, layout)) return false;
-  if (!layout.is_ipv6 && add_up(layout.ip, layout.ip_header) != 0xFFFF) return false;
-  return layout.udp != nullptr && udp_sum(layout) == 0xFFFF;
-}
 
 // ---- steering -----------------------------------------------------------------------------------
 
@@ -303,6 +238,12 @@ const Region* region_of(Pair& pair, const ibv_sge& piece, bool write) {
   return nullptr;
 }
 
+const void* place_of(const Region& region, std::uint64_t address) {
+  if (region.dmabuf == nullptr) return reinterpret_cast<const void*>(address);
+  return region.dmabuf + region.offset +
+         (address - reinterpret_cast<std::uintptr_t>(region.verbs.addr));
+}
+
 // False: the socket is full, later.
 bool transmit(Pair& pair, const Work& work, ibv_wc_status& status) {
   static thread_local std::array<std::uint8_t, kMostFrame> frame;
@@ -318,8 +259,8 @@ bool transmit(Pair& pair, const Work& work, ibv_wc_status& status) {
     put(work.inlined.data(), work.inlined.size());
   }
   for (const ibv_sge& piece : work.pieces) {
-    if (region_of(pair, piece, false) == nullptr ||
-        !put(reinterpret_cast<const void*>(piece.addr), piece.length)) {
+    const Region* const region = region_of(pair, piece, false);
+    if (region == nullptr || !put(place_of(*region, piece.addr), piece.length)) {
       status = IBV_WC_LOC_PROT_ERR;
       return true;
     }
@@ -654,6 +595,20 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, std::size_t length, int access
   return &region.verbs;
 }
 
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* domain, std::uint64_t offset, std::size_t length,
+                          std::uint64_t address, int fd, int access) {
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  if (lacks("no_dmabuf")) return refuse<ibv_mr>(EOPNOTSUPP);
+  if (offset % page != address % page) return refuse<ibv_mr>(EINVAL);
+  void* const mapping = ::mmap(nullptr, offset + length, PROT_READ, MAP_SHARED, fd, 0);
+  if (mapping == MAP_FAILED) return nullptr;
+  ibv_mr* const made = ibv_reg_mr(domain, reinterpret_cast<void*>(address), length, access);
+  Region& region = context_of(domain->context).regions.back();
+  region.dmabuf = static_cast<std::byte*>(mapping);
+  region.offset = offset;
+  return made;
+}
+
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::size_t length, std::uint64_t,
                          unsigned access) {
   return ibv_reg_mr(domain, address, length, static_cast<int>(access));
@@ -661,7 +616,9 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::size_t length, std:
 
 int ibv_dereg_mr(ibv_mr* region) {
   context_of(region->context).regions.remove_if([region](const Region& other) {
-    return &other.verbs == region;
+    if (&other.verbs != region) return false;
+    if (other.dmabuf != nullptr) ::munmap(other.dmabuf, other.offset + other.verbs.length);
+    return true;
   });
   return 0;
 }

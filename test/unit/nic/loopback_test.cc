@@ -125,5 +125,34 @@ TEST(Middleware, PassesRegisteredMemoryOn) {
   EXPECT_EQ(device.forgotten, 7U);
 }
 
+// Packets to this FEP never meet a NIC that reads device memory.
+TEST_F(Loopback, DeviceMemory_IsCopiedByTheDriver) {
+  InvertedMemory device;
+  packets.add(kSelf, 10, 20, 5);
+  packets.last().device = &device;
+  ASSERT_EQ(nic.tx_burst(packets.all()), 1U);
+  ASSERT_EQ(nic.rx_burst(out, Time{}), 1U);
+  ASSERT_EQ(out[0].bytes.size(), 35U);
+  EXPECT_EQ(out[0].bytes[10], ~packets.last().payload[0].data[0]);
+  EXPECT_EQ(out[0].bytes[34], ~packets.last().payload[1].data[4]);
+}
+
+TEST(Middleware, DeviceMemory_IsOfferedUnlessPacketsAreRead) {
+  struct Reading final : FakeNic {
+    using FakeNic::FakeNic;
+    bool reads_device_memory() const override { return true; }
+    std::uint64_t register_device_memory(const DmabufRange& range) override {
+      return static_cast<std::uint64_t>(range.fd);
+    }
+  };
+  auto fault = std::make_unique<FaultNic>(std::make_unique<Reading>(kSelf), FaultSpec{});
+  LoopbackNic nic(std::move(fault));
+  EXPECT_TRUE(nic.reads_device_memory());
+  EXPECT_EQ(nic.register_device_memory({.memory = {}, .fd = 9}), 9U);
+  CrcNic with_crc(std::make_unique<Reading>(kSelf), {});
+  EXPECT_FALSE(with_crc.reads_device_memory());
+  EXPECT_EQ(with_crc.register_device_memory({.memory = {}, .fd = 9}), 0U);
+}
+
 }  // namespace
 }  // namespace uet::nic

@@ -37,6 +37,15 @@ inline FabricAddress own_loopback_address() {
               static_cast<std::uint8_t>(1 + (pid & 0x7F)));
 }
 
+// Device memory whose every bit is the opposite of what the CPU would find at its address.
+class InvertedMemory final : public DeviceMemory {
+ public:
+  void place(std::byte*, std::span<const std::byte>) noexcept override {}
+  void fetch(std::span<std::byte> bytes, const std::byte* there) noexcept override {
+    std::transform(there, there + bytes.size(), bytes.begin(), [](std::byte b) { return ~b; });
+  }
+};
+
 // Packets with a head of `head_bytes` and a payload of two slices; every byte depends on the packet
 // and on its place.
 class PacketSet {

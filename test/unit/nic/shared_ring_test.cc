@@ -58,6 +58,16 @@ TEST_F(SharedRing, PacketComesOutWithItsMarks) {
   EXPECT_EQ(next(), RingConsumer::Next::Empty);
 }
 
+TEST_F(SharedRing, DeviceMemory_IsCopiedByTheDriver) {
+  InvertedMemory device;
+  packets.add(kPeer, 20, 100);
+  packets.last().device = &device;
+  ASSERT_TRUE(producer.put(packets.last()));
+  producer.publish();
+  ASSERT_EQ(next(), RingConsumer::Next::Packet);
+  EXPECT_EQ(out.bytes[119], ~packets.bytes(0)[119]);
+}
+
 TEST_F(SharedRing, PacketsAfterLastLook_AreNotHandedOut) {
   packets.add(kPeer, 20, 0);
   for (int round = 0; round < 2; ++round) {

@@ -89,6 +89,22 @@ TEST_F(Options, DeviceToDeviceCannotBeRequired) {
   EXPECT_EQ(get<int>(FI_OPT_FI_HMEM_P2P), FI_HMEM_P2P_DISABLED);
 }
 
+TEST_F(Options, HmemP2p_TellsWhetherTheNicReads) {
+  const int preferred = FI_HMEM_P2P_PREFERRED;
+  int value = -1;
+  std::size_t length = sizeof value;
+  EpOptions reads({.max_msg_size = 1, .p2p = true}, 0);
+  EXPECT_EQ(reads.get(FI_OPT_FI_HMEM_P2P, &value, &length), 0);
+  EXPECT_EQ(value, FI_HMEM_P2P_ENABLED);
+  EXPECT_TRUE(reads.may_use_p2p());
+  EXPECT_EQ(reads.set(FI_OPT_FI_HMEM_P2P, &preferred, sizeof preferred), 0);
+  EXPECT_EQ(reads.get(FI_OPT_FI_HMEM_P2P, &value, &length), 0);
+  EXPECT_EQ(value, FI_HMEM_P2P_PREFERRED);
+  EXPECT_EQ(set<int>(FI_OPT_FI_HMEM_P2P, FI_HMEM_P2P_PREFERRED), 0);
+  EXPECT_EQ(get<int>(FI_OPT_FI_HMEM_P2P), FI_HMEM_P2P_DISABLED) << "this NIC does not";
+  EXPECT_FALSE(options.may_use_p2p());
+}
+
 TEST_F(Options, SharedMemoryIsTheDomains) {
   EXPECT_TRUE(get<bool>(kOptSharedMemoryPermitted));
   EXPECT_EQ(set<unsigned char>(kOptSharedMemoryPermitted, 0), -FI_EOPNOTSUPP);

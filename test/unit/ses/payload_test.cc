@@ -133,6 +133,37 @@ TEST_F(DevicePayloadTest, MoreAreLeftToStaging) {
   EXPECT_EQ(counters.staged_bytes, 0u);
 }
 
+// Memory that the NIC reads.
+struct ReadDevice final : DeviceMemory {
+  void place(std::byte*, std::span<const std::byte>) noexcept override {}
+  void fetch(std::span<std::byte>, const std::byte*) noexcept override { ++fetches; }
+  bool is_read_by_nic() const noexcept override { return true; }
+  int fetches = 0;
+};
+
+TEST_F(DevicePayloadTest, MemoryThatTheNicReads_IsNotCopied) {
+  ReadDevice read;
+  TxMessage& message = send_from_device(kMtu / 2);
+  message.iov[0].device = &read;
+  ASSERT_TRUE(hold(message));
+  EXPECT_TRUE(points_to_device(message));
+  EXPECT_EQ(message.staging, nullptr);
+  EXPECT_EQ(message.gathered, nullptr);
+  EXPECT_EQ(next(message), memory) << "the packet points to the device's address";
+  EXPECT_EQ(read.fetches, 0);
+}
+
+// A packet has one device.
+TEST_F(DevicePayloadTest, SlicesOfDevices_AreStaged) {
+  ReadDevice read;
+  TxMessage& message = send({kMtu, kMtu});
+  message.iov[0].device = &read;
+  message.iov[1].device = &device;
+  ASSERT_TRUE(hold(message));
+  EXPECT_FALSE(points_to_device(message));
+  EXPECT_NE(message.staging, nullptr);
+}
+
 TEST_F(DevicePayloadTest, ADatagramWaitsForNoChunk) {
   TxMessage& message = send_from_device(kMtu);
   message.mode = DeliveryMode::Uud;

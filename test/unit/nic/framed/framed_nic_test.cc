@@ -75,6 +75,9 @@ class FakeDevice : public FrameDevice {
     return memory.size();
   }
   void forget_memory(std::uint64_t id) override { log_.forgotten = id; }
+  std::uint64_t register_device_memory(const DmabufRange& range) override {
+    return static_cast<std::uint64_t>(range.fd);
+  }
   int wait_fd() const override { return log_.wait_fd; }
   bool prepare_wait() override { return log_.packets_wait; }
   const FrameDeviceTraits& traits() const override { return log_.traits; }
@@ -604,6 +607,38 @@ TEST_F(FramedNicTest, PacketsOfThisHostComeThroughTheKernel) {
   EXPECT_EQ(arrived[0].bytes, packets_.bytes(1));
   EXPECT_EQ(arrived[0].source, other.value()->local_address());
   EXPECT_EQ(nic_->counters().kernel_packets_received, 1U);
+}
+
+// The kernel cannot read it.
+TEST_F(FramedNicTest, DeviceMemory_GoesToTheKernelAsACopy) {
+  InvertedMemory device;
+  ASSERT_TRUE(open_well());
+  std::string message;
+  UdpOptions options;
+  options.ip = kSelf;
+  auto other = UdpNic::open(options, message);
+  ASSERT_TRUE(other) << message;
+  ASSERT_EQ(send(other.value()->local_address(), 100, [&](Packet& p) { p.device = &device; }), 1U);
+  pollfd ready{.fd = other.value()->wait_fd(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&ready, 1, 10'000), 1);
+  std::array<RxPacket, 1> out;
+  ASSERT_EQ(other.value()->rx_burst(out, now_), 1U);
+  ASSERT_EQ(out[0].bytes.size(), 100U);
+  EXPECT_EQ(out[0].bytes[99], ~packets_.bytes(0)[99]);
+}
+
+TEST_F(FramedNicTest, DeviceMemory_WithACrcOfTheCpu_IsRefused) {
+  device_.traits.reads_device_memory = true;
+  ASSERT_TRUE(open_well());
+  EXPECT_TRUE(nic_->reads_device_memory());
+  EXPECT_EQ(nic_->register_device_memory({.memory = {}, .fd = 9}), 9U);
+  nic_.reset();
+  NicConfig config;
+  config.options = "native";
+  config.crc = true;
+  ASSERT_TRUE(open_well(config));
+  EXPECT_FALSE(nic_->reads_device_memory());
+  EXPECT_EQ(nic_->register_device_memory({.memory = {}, .fd = 9}), 0U);
 }
 
 // ---- the rest -----------------------------------------------------------------------------------
