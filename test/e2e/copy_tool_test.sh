@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # uet_copy: files and trees both ways, bytes and attributes, refusals with their exit status, and the
 # restart of a transfer that was killed. Runs in a network of its own (own_network).
-# Use: copy_tool_test.sh UET_COPY
+# Use: copy_tool_test.sh UET_COPY FAKE_CUDA_DIRECTORY
 set -euo pipefail
-copy="$1"
+copy="$1" cuda="$2"
 scratch="$(mktemp -d)"
 server=""
 finish() {
@@ -48,7 +48,7 @@ refused() {
 same() { cmp "$1" "$2" || fail "$2 differs"; }
 parts() { find "$scratch/served" "$scratch/here" -name '.uet-part.*'; }
 # json NAME: the number of that name in the report.
-json() { sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" "$scratch/out"; }
+json() { sed -n "s/.*\"$1\":\"*\([0-9a-f]*\).*/\1/p" "$scratch/out"; }
 
 mkdir "$scratch/served" "$scratch/here"
 cd "$scratch/here"
@@ -82,6 +82,35 @@ diff -r tree "$scratch/served/tree" || fail "the tree that was sent differs"
 diff -r tree tree2 || fail "the tree that was fetched differs"
 [[ -d tree2/empty && "$(stat -c %a tree2/a/b)" == 555 ]] || fail "directories of the tree"
 chmod -R u+w tree tree2 "$scratch/served"
+
+# Through the memory of a device: there, there and back, from a file of this host. The stand-in for
+# CUDA ends a process that touches the device's addresses.
+if ldconfig -p | grep -q libcuda.so.1; then
+  echo "a CUDA driver is there: the stand-in goes before it"
+else
+  refused 1 "--gpu: no CUDA driver" "$host:to4096" --gpu 0
+fi
+export LD_LIBRARY_PATH="$cuda"
+printf 123456789 >"$scratch/served/digits"
+run "$host:digits" --gpu 0 --verify --json || fail "into a device: $(cat "$scratch/out")"
+[[ "$(json crc32c)" == e3069283 && "$(json bytes)" == 9 && "$(json files)" == 1 ]] || fail "report: $(cat "$scratch/out")"
+for size in 4096 1044481 9000001; do
+  run "$host:to$size" "$host:via$size" --gpu 0 --verify --streams 2 || fail "there and back: $(cat "$scratch/out")"
+  same "f$size" "$scratch/served/via$size"
+  [[ "$(stat -c '%a %Y' "$scratch/served/via$size")" == "$(stat -c '%a %Y' "f$size")" ]] || fail "mode or time of via$size"
+  [[ "$(grep -c "in memory of CUDA device 0, CRC-32C" "$scratch/out")" == 2 ]] || fail "report: $(cat "$scratch/out")"
+done
+run f9000001 "$host:." --gpu 0 --sync || fail "from a file: $(cat "$scratch/out")"
+same f9000001 "$scratch/served/f9000001"
+truncate -s 2G "$scratch/served/huge"
+refused 5 "CUDA device 0" "$host:huge" --gpu 0
+rm "$scratch/served/huge"
+refused 1 "no CUDA device 7" "$host:to4096" --gpu 7
+refused 3 "none: No such file or directory" "$host:none" --gpu 0
+refused 3 "none: No such file or directory" none "$host:new" --gpu 0
+refused 2 "FROM is HOST:PATH" "$host:to4096" here --gpu 0
+refused 2 "see --help" -r "$host:." --gpu 0
+unset LD_LIBRARY_PATH
 
 # Refusals: nothing comes into being.
 ln -s /etc "$scratch/served/etc"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <climits>
@@ -16,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "gpu_stream.h"
 #include "stream.h"
 #include "transfer.h"
 
@@ -69,7 +71,9 @@ LocalPath target_path(const std::string& path, bool tree) {
 
 class Client {
  public:
-  explicit Client(const CopyOptions& options) : options_(options) {
+  // `gpu`: takes the place of the path that names no host.
+  explicit Client(const CopyOptions& options, GpuFile* gpu = nullptr)
+      : options_(options), gpu_(gpu) {
     const Place from = parse_place(options.from);
     const Place to = parse_place(options.to);
     if (from.host.empty() == to.host.empty()) {
@@ -89,15 +93,16 @@ class Client {
     const std::uint32_t slot_bytes = options.slot_mib << 20;
     hello_.slots = {.bytes = slot_bytes, .count = options.slots};
     const std::size_t piece_bytes = slot_bytes - kPage;
-    if (sends_) {
+    request_.path = sends_ ? to.path : from.path;
+    if (gpu != nullptr) {
+      request_.name = from.path;
+    } else if (sends_) {
       const LocalPath path = source_path(from.path);
-      request_.path = to.path;
       request_.name = path.name;
       source_ = std::make_unique<Source>(tally_, Directory(path.directory), path.name, options.tree,
                                          options.direct, piece_bytes);
     } else {
       const LocalPath path = target_path(to.path, options.tree);
-      request_.path = from.path;
       Sink::Options sink;
       sink.tree = options.tree;
       sink.sync = options.sync;
@@ -109,7 +114,7 @@ class Client {
       const std::string name = fs::path(from.path).filename().string();
       sink_ = std::make_unique<Sink>(tally_, Directory(path.directory), path.name, name, sink);
     }
-    info_ = find_info(host_.c_str(), options.port, 0, options.provider);
+    info_ = find_info(host_.c_str(), options.port, 0, options.provider, gpu != nullptr);
     fid_fabric* fabric = nullptr;
     check(fi_fabric(info_->fabric_attr, &fabric, nullptr), "fi_fabric");
     fabric_.reset(fabric);
@@ -125,6 +130,10 @@ class Client {
       show_progress(start);
     }
     const double seconds = seconds_since(start);
+    if (gpu_ != nullptr && !sends_ && !gpu_->whole()) {
+      tally_.problem(
+          {Status::BadPeer, "the peer broke the protocol: the end came before all bytes"});
+    }
     sink_.reset();  // parts of a transfer that failed are kept or removed now
     report(seconds);
     return tally_.outcome().status;
@@ -133,7 +142,8 @@ class Client {
  private:
   void run_stream(unsigned stream) {
     try {
-      Connection connection(*fabric_, *info_, hello_.slots.bytes, hello_.slots.count);
+      Gpu* const gpu = gpu_ != nullptr ? &gpu_->gpu() : nullptr;
+      Connection connection(*fabric_, *info_, hello_.slots.bytes, hello_.slots.count, gpu);
       try {
         Hello hello = hello_;
         hello.stream = stream;
@@ -141,7 +151,10 @@ class Client {
         const std::string server = host_ + " port " + options_.port;
         connection.set_peer_slots(connection.connect(info_->dest_addr, hello, server).slots);
         connection.send(request_);
-        if (sends_) {
+        if (gpu_ != nullptr) {
+          if (sends_) send_from_gpu(connection, *gpu_, tally_, options_.verify, stream == 0);
+          if (!sends_) receive_to_gpu(connection, *gpu_, tally_, options_.verify);
+        } else if (sends_) {
           send_files(connection, *source_, tally_, options_.verify);
         } else {
           receive_files(connection, *sink_, tally_);
@@ -194,6 +207,8 @@ class Client {
       json["verified"] = options_.verify;
       json["synced"] = options_.sync;
       json["disk"] = disk;
+      if (gpu_ != nullptr) json["gpu"] = gpu_->gpu().device();
+      if (gpu_ != nullptr && outcome.status == Status::Done) json["crc32c"] = crc_text();
       std::printf("%s\n",
                   json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     } else if (outcome.status == Status::Done) {
@@ -205,6 +220,10 @@ class Client {
         std::printf("; %.1f MB were there", static_cast<double>(tally_.resumed) / 1e6);
       }
       if (options_.verify) std::printf("; verified");
+      if (gpu_ != nullptr) {
+        std::printf("; in memory of CUDA device %d, CRC-32C %s", gpu_->gpu().device(),
+                    crc_text().c_str());
+      }
       std::printf("\n");
     }
     if (outcome.status != Status::Done) std::fprintf(stderr, "uet_copy: %s\n", outcome.what());
@@ -217,7 +236,15 @@ class Client {
     }
   }
 
+  // Of the bytes as they are in the device's memory.
+  std::string crc_text() const {
+    std::array<char, 16> text{};
+    std::snprintf(text.data(), text.size(), "%08x", gpu_->crc32c());
+    return text.data();
+  }
+
   const CopyOptions& options_;
+  GpuFile* const gpu_;
   Tally tally_;
   bool sends_ = false;
   std::string host_;
@@ -244,6 +271,29 @@ Place parse_place(const std::string& text) {
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
-Status copy(const CopyOptions& options) { return Client(options).run(); }
+// Into the device's memory, and from there to TO if there is one.
+Status copy_by_gpu(const CopyOptions& options) {
+  GpuFile file(*options.gpu);
+  const bool from_host = !parse_place(options.from).host.empty();
+  if (options.to.empty() ? !from_host : parse_place(options.to).host.empty()) {
+    throw Failure(Status::UsedWrongly,
+                  "--gpu: FROM is HOST:PATH or a file of this host, TO is HOST:PATH");
+  }
+  CopyOptions part = options;
+  if (from_host) {
+    part.to.clear();
+    const Status status = Client(part, &file).run();
+    if (status != Status::Done || options.to.empty()) return status;
+  } else {
+    file.load(options.from);
+  }
+  part.from = "./" + fs::path(parse_place(options.from).path).filename().string();
+  part.to = options.to;
+  return Client(part, &file).run();
+}
+
+Status copy(const CopyOptions& options) {
+  return options.gpu ? copy_by_gpu(options) : Client(options).run();
+}
 
 }  // namespace uet::copy

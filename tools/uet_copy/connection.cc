@@ -45,11 +45,15 @@ ssize_t check(ssize_t result, const std::string& what) {
 }
 
 Info find_info(const char* host, const std::string& service, std::uint64_t flags,
-               const std::string& provider) {
+               const std::string& provider, bool with_devices) {
   const Info hints(fi_allocinfo());
   hints->ep_attr->type = FI_EP_MSG;
   hints->caps = FI_MSG | FI_RMA;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  if (with_devices) {
+    hints->caps |= FI_HMEM;
+    hints->domain_attr->mr_mode |= FI_MR_HMEM;
+  }
   hints->domain_attr->threading = FI_THREAD_SAFE;
   hints->fabric_attr->prov_name = ::strdup(provider.c_str());  // fi_freeinfo frees it
   fi_info* found = nullptr;
@@ -92,48 +96,66 @@ std::optional<CmEvent> read_event(fid_eq& eq) {
 }
 
 Connection::Connection(fid_fabric& fabric, fi_info& info, std::uint32_t slot_bytes,
-                       std::uint32_t slots)
-    : fabric_(fabric), slot_bytes_(slot_bytes), count_(slots) {
+                       std::uint32_t slots, Gpu* gpu)
+    : fabric_(fabric), gpu_(gpu), slot_bytes_(slot_bytes), count_(slots) {
   const std::size_t bytes = std::size_t{slot_bytes} * slots;
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw Failure(Status::Failed, "no memory for the slots");
-  memory_ = static_cast<std::byte*>(memory);
+  if (gpu != nullptr) {
+    memory_ = gpu->allocate(bytes);
+  } else {
+    void* memory =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw Failure(Status::Failed, "no memory for the slots");
+    memory_ = static_cast<std::byte*>(memory);
+  }
   try {
-    open(domain_, "fi_domain", [&](auto** out) { return fi_domain(&fabric, &info, out, nullptr); });
-    fi_eq_attr eq_attr{};
-    eq_attr.wait_obj = FI_WAIT_FD;
-    open(eq_, "fi_eq_open",
-         [&](auto** out) { return fi_eq_open(&fabric, &eq_attr, out, nullptr); });
-    fi_cq_attr cq_attr{};
-    cq_attr.format = FI_CQ_FORMAT_DATA;
-    cq_attr.wait_obj = FI_WAIT_FD;
-    open(cq_, "fi_cq_open",
-         [&](auto** out) { return fi_cq_open(domain_.get(), &cq_attr, out, nullptr); });
-    const std::uint64_t access = FI_WRITE | FI_REMOTE_WRITE;
-    open(region_, "fi_mr_reg", [&](auto** out) {
-      return fi_mr_reg(domain_.get(), memory_, bytes, access, 0, 1, 0, out, nullptr);
-    });
-    virtual_addresses_ = (info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-    open(ep_, "fi_endpoint",
-         [&](auto** out) { return fi_endpoint(domain_.get(), &info, out, nullptr); });
-    check(fi_ep_bind(ep_.get(), &eq_->fid, 0), "binding the event queue");
-    check(fi_ep_bind(ep_.get(), &cq_->fid, FI_TRANSMIT | FI_RECV), "binding the completion queue");
-    check(fi_enable(ep_.get()), "fi_enable");
-    receives_.assign(kReceives, Bytes(kMessageBytes));
-    for (unsigned i = 0; i < kReceives; ++i) post_receive(i);
+    open_objects(info, bytes);
   } catch (...) {
-    ep_.reset();
-    region_.reset();
-    ::munmap(memory_, bytes);
+    free_memory();
     throw;
   }
 }
 
-Connection::~Connection() {
-  // Afterwards the provider uses the memory no more.
+void Connection::open_objects(fi_info& info, std::size_t bytes) {
+  open(domain_, "fi_domain", [&](auto** out) { return fi_domain(&fabric_, &info, out, nullptr); });
+  fi_eq_attr eq_attr{};
+  eq_attr.wait_obj = FI_WAIT_FD;
+  open(eq_, "fi_eq_open", [&](auto** out) { return fi_eq_open(&fabric_, &eq_attr, out, nullptr); });
+  fi_cq_attr cq_attr{};
+  cq_attr.format = FI_CQ_FORMAT_DATA;
+  cq_attr.wait_obj = FI_WAIT_FD;
+  open(cq_, "fi_cq_open",
+       [&](auto** out) { return fi_cq_open(domain_.get(), &cq_attr, out, nullptr); });
+  const iovec all{memory_, bytes};
+  fi_mr_attr attr{};
+  attr.mr_iov = &all;
+  attr.iov_count = 1;
+  attr.access = FI_WRITE | FI_REMOTE_WRITE;
+  attr.requested_key = 1;
+  attr.iface = gpu_ != nullptr ? FI_HMEM_CUDA : FI_HMEM_SYSTEM;
+  if (gpu_ != nullptr) attr.device.cuda = gpu_->device();
+  open(region_, "fi_mr_regattr",
+       [&](auto** out) { return fi_mr_regattr(domain_.get(), &attr, 0, out); });
+  virtual_addresses_ = (info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  open(ep_, "fi_endpoint",
+       [&](auto** out) { return fi_endpoint(domain_.get(), &info, out, nullptr); });
+  check(fi_ep_bind(ep_.get(), &eq_->fid, 0), "binding the event queue");
+  check(fi_ep_bind(ep_.get(), &cq_->fid, FI_TRANSMIT | FI_RECV), "binding the completion queue");
+  check(fi_enable(ep_.get()), "fi_enable");
+  receives_.assign(kReceives, Bytes(kMessageBytes));
+  for (unsigned i = 0; i < kReceives; ++i) post_receive(i);
+}
+
+Connection::~Connection() { free_memory(); }
+
+// Afterwards the provider uses the memory no more.
+void Connection::free_memory() noexcept {
   ep_.reset();
   region_.reset();
-  ::munmap(memory_, std::size_t{slot_bytes_} * count_);
+  if (gpu_ != nullptr) {
+    gpu_->free(memory_);
+  } else {
+    ::munmap(memory_, std::size_t{slot_bytes_} * count_);
+  }
 }
 
 std::span<std::byte> Connection::slot(unsigned index) {

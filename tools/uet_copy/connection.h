@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu.h"
 #include "protocol.h"
 
 namespace uet::copy {
@@ -56,8 +57,9 @@ struct News {
 class Connection {
  public:
   // Opens domain, queues, endpoint and slots for `info`, which leads to a peer or asks for one.
-  // `fabric` must outlive it.
-  Connection(fid_fabric& fabric, fi_info& info, std::uint32_t slot_bytes, std::uint32_t slots);
+  // `fabric` must outlive it. With `gpu`, which must too, the slots are memory of that device.
+  Connection(fid_fabric& fabric, fi_info& info, std::uint32_t slot_bytes, std::uint32_t slots,
+             Gpu* gpu = nullptr);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -95,6 +97,8 @@ class Connection {
     std::size_t bytes;
   };
 
+  void open_objects(fi_info& info, std::size_t bytes);
+  void free_memory() noexcept;
   std::optional<CmEvent> next_event();
   void post_receive(unsigned index);
   void post_all();
@@ -102,6 +106,7 @@ class Connection {
   [[noreturn]] void fail_operation();
 
   fid_fabric& fabric_;
+  Gpu* const gpu_;
   std::byte* memory_ = nullptr;
   std::uint32_t slot_bytes_;
   std::uint32_t count_;
@@ -123,8 +128,9 @@ class Connection {
 ssize_t check(ssize_t result, const std::string& what);
 
 // The fi_infos of FI_EP_MSG at `host` (nullptr: any interface) and UDP port `service`.
+// `with_devices`: buffers may be memory of devices (FI_HMEM).
 Info find_info(const char* host, const std::string& service, std::uint64_t flags,
-               const std::string& provider);
+               const std::string& provider, bool with_devices = false);
 
 // Reads an event queue; empty: there is none.
 std::optional<CmEvent> read_event(fid_eq& eq);

@@ -40,6 +40,9 @@ int run(int argc, char** argv) {
   app.add_flag("--verify", copying.verify,
                "Compare the CRC-32C of the received bytes with the sender's");
   app.add_flag("--buffered", buffered, "Use the page cache (no O_DIRECT)");
+  app.add_option("--gpu", copying.gpu, "CUDA device whose memory the file goes to, or through")
+      ->type_name("DEVICE")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--json", common.json, "Print the report as JSON");
   app.add_flag("-q,--quiet", copying.quiet, "No progress line");
   app.add_option("--port", common.port, "UDP port of the server");
@@ -48,8 +51,11 @@ int run(int argc, char** argv) {
   app.add_option("--provider", common.provider, "libfabric provider with FI_EP_MSG");
   if (const auto status = uet::tools::parse(app, argc, argv)) return *status;
   const bool serves = !serving.directory.empty();
-  if (serves == (!copying.from.empty() && !copying.to.empty())) {
-    std::fprintf(stderr, "uet_copy: give --serve DIR, or FROM and TO; see --help\n");
+  const bool copies = !copying.from.empty() && (!copying.to.empty() || copying.gpu);
+  if (serves == copies || (copying.gpu && (serves || copying.tree))) {
+    std::fprintf(stderr,
+                 "uet_copy: give --serve DIR, or FROM and TO, or FROM [TO] --gpu DEVICE without "
+                 "-r; see --help\n");
     return uet::tools::kUsedWrongly;
   }
   common.direct = !buffered;

@@ -15,13 +15,13 @@
 
 #include "crc32c.h"
 #include "disk.h"
+#include "idler.h"
 
 namespace uet::copy {
 namespace {
 
 using std::chrono::steady_clock;
 
-constexpr unsigned kPollsBeforeSleep = 200;
 constexpr std::chrono::seconds kLastWords{2};
 constexpr std::chrono::seconds kRequestPatience{30};
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
@@ -51,35 +51,6 @@ std::size_t read_whole(int fd, std::span<std::byte> to, const std::string& path)
 // A name for messages; the path that was asked for has none.
 std::string shown(const std::string& path) { return path.empty() ? "the source" : path; }
 
-// Sleeps when there was nothing to do for a while.
-class Idler {
- public:
-  Idler(Connection& connection, const Disk* disk) : connection_(connection), disk_(disk) {}
-  void turn(bool busy) {
-    polls_ = busy ? 0 : polls_ + 1;
-    if (polls_ > kPollsBeforeSleep) connection_.wait(disk_ == nullptr ? -1 : disk_->fd());
-  }
-
- private:
-  Connection& connection_;
-  const Disk* disk_;
-  unsigned polls_ = 0;
-};
-
-// Waits until the last messages have left. The peer may go as soon as it has them.
-void flush(Connection& connection) {
-  Idler idler(connection, nullptr);
-  const auto start = steady_clock::now();
-  try {
-    while (!connection.flushed() && steady_clock::now() - start < kLastWords) {
-      News ignored;
-      connection.poll(ignored);
-      idler.turn(false);
-    }
-  } catch (const Failure&) {  // NOLINT(bugprone-empty-catch): the peer has gone
-  }
-}
-
 class Sender {
  public:
   Sender(Connection& connection, Source& source, Tally& tally, bool verify)
@@ -93,7 +64,7 @@ class Sender {
   }
 
   void run() {
-    Idler idler(connection_, &disk_);
+    Idler idler(connection_, disk_.fd());
     while (!over_) {
       check_tally(tally_);
       News news;
@@ -338,7 +309,7 @@ class Receiver {
   }
 
   void run() {
-    Idler idler(connection_, &disk_);
+    Idler idler(connection_, disk_.fd());
     while (!over_) {
       check_tally(tally_);
       News news;
@@ -423,6 +394,19 @@ class Receiver {
 
 }  // namespace
 
+void flush(Connection& connection) {
+  Idler idler(connection);
+  const auto start = steady_clock::now();
+  try {
+    while (!connection.flushed() && steady_clock::now() - start < kLastWords) {
+      News ignored;
+      connection.poll(ignored);
+      idler.turn(false);
+    }
+  } catch (const Failure&) {  // NOLINT(bugprone-empty-catch): the peer has gone
+  }
+}
+
 void send_files(Connection& connection, Source& source, Tally& tally, bool verify) {
   Sender(connection, source, tally, verify).run();
 }
@@ -432,7 +416,7 @@ void receive_files(Connection& connection, Sink& sink, Tally& tally) {
 }
 
 Message receive_request(Connection& connection) {
-  Idler idler(connection, nullptr);
+  Idler idler(connection);
   const auto start = steady_clock::now();
   while (steady_clock::now() - start < kRequestPatience) {
     News news;

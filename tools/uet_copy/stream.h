@@ -13,6 +13,9 @@ namespace uet::copy {
 void send_files(Connection& connection, Source& source, Tally& tally, bool verify);
 void receive_files(Connection& connection, Sink& sink, Tally& tally);
 
+// Waits until the last messages have left. The peer may go as soon as it has them.
+void flush(Connection& connection);
+
 // Waits for the first message of a client.
 Message receive_request(Connection& connection);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "failure.h"
@@ -28,7 +29,8 @@ struct CopyOptions : Common {
   bool tree = false;
   bool sync = false;
   bool verify = false;
-  bool quiet = false;  // no progress line
+  bool quiet = false;      // no progress line
+  std::optional<int> gpu;  // CUDA device whose memory the file goes through
   unsigned streams = 1;
   unsigned slot_mib = 1;
   unsigned slots = 8;
