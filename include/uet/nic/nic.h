@@ -89,6 +89,7 @@ inline std::uint16_t source_port(const NicCaps& caps, std::uint16_t own, std::ui
 }
 
 class MemoryRanges;
+
 // Memory of a device that can be had as a dmabuf.
 struct DmabufRange {
   std::span<const std::byte> memory;  // at the addresses that packets point to

@@ -4,6 +4,7 @@
 #include "hmem/cuda.h"
 #include "hmem/level_zero.h"
 #include "hmem/rocr.h"
+#include "provider.h"
 
 namespace uet::prov {
 namespace {
@@ -52,6 +53,13 @@ DeviceMemory* memory_of_device(const fi_mr_attr& attr, const void* address, std:
     default:
       return if_it_holds(level_zero_memory(attr.device.ze), address, bytes, why);
   }
+}
+
+// The variable is libfabric's own.
+bool may_read_devices(const nic::Nic& nic) noexcept {
+  int forbidden = 0;
+  const bool set = fi_param_get_bool(nullptr, "hmem_disable_p2p", &forbidden) == 0;
+  return nic.reads_device_memory() && !(set && forbidden != 0);
 }
 
 int export_dmabuf(const fi_mr_attr& attr, const void* address, std::uint64_t& offset) noexcept {

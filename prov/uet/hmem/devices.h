@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "uet/base/device_memory.h"
+#include "uet/nic/nic.h"
 
 namespace uet::prov {
 
@@ -20,6 +21,9 @@ bool has_any_device_driver() noexcept;
 // not, or there is no such device; `why` is a text for the log.
 DeviceMemory* memory_of_device(const fi_mr_attr& attr, const void* address, std::size_t bytes,
                                const char*& why) noexcept;
+
+// May this NIC read device memory itself? Not if FI_HMEM_DISABLE_P2P forbids it (fi_mr(3)).
+bool may_read_devices(const nic::Nic& nic) noexcept;
 
 // A dmabuf of the memory at this address, and the address's offset in it; the caller closes it. -1:
 // the driver of attr.iface has none.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "hmem/devices.h"
 #include "objects/domain.h"
 #include "objects/scalable_ep.h"
 #include "objects/trigger.h"
@@ -50,7 +51,7 @@ ses::ContextConfig context_config(const Engine& engine, const EndpointConfig& co
   return out;
 }
 
-EpOptions::Bounds option_bounds(const Engine& engine, const EndpointConfig& config) {
+EpOptions::Bounds option_bounds(Engine& engine, const EndpointConfig& config) {
   const std::size_t one_packet = engine.payload_mtu();
   const std::size_t most = max_msg_size(engine.params().profile);
   return {.max_msg_size = config.mode == DeliveryMode::Uud ? one_packet : most,
@@ -60,7 +61,7 @@ EpOptions::Bounds option_bounds(const Engine& engine, const EndpointConfig& conf
           .tx_iov_limit = config.tx_iov_limit,
           .rx_iov_limit = config.rx_iov_limit,
           .knows_hmem = engine.knows_hmem(),
-          .p2p = engine.reads_device_memory(),
+          .p2p = engine.knows_hmem() && may_read_devices(engine.nic()),
           .local_rings = engine.params().local_rings};
 }
 

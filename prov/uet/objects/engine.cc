@@ -76,13 +76,6 @@ int Engine::open_fep() {
   return 0;
 }
 
-// fi_mr(3): the variable is libfabric's own.
-bool Engine::reads_device_memory() const {
-  int forbidden = 0;
-  const bool set = fi_param_get_bool(nullptr, "hmem_disable_p2p", &forbidden) == 0;
-  return knows_hmem_ && nic_->reads_device_memory() && !(set && forbidden != 0);
-}
-
 int Engine::open_activity() noexcept {
   if (!timer_.open()) return -errno;
   if (params_.stats.when == StatsDump::When::Signal) stats_signal_.subscribe();

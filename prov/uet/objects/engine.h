@@ -130,8 +130,6 @@ class Engine final : public ListNode<ForkTag> {
   FepAddress local_address() const { return nic_->local_address(); }
   // Its caps need no lock.
   nic::Nic& nic() { return *nic_; }
-  // May the NIC read device memory of this domain itself? Not if FI_HMEM_DISABLE_P2P forbids it.
-  bool reads_device_memory() const;
   std::uint32_t payload_mtu() const { return payload_mtu_; }
   // Was the domain opened with FI_HMEM? Only then does a registration say whose memory it is.
   bool knows_hmem() const { return knows_hmem_; }

@@ -270,7 +270,7 @@ void Mr::tell_nic(const fi_mr_attr& attr) {
 void Mr::tell_nic_of_device(const fi_mr_attr& attr) {
   if (sends_from_ != nullptr) return;
   sends_from_ = hmem_;
-  if (!engine_.reads_device_memory()) return;
+  if (!may_read_devices(engine_.nic())) return;
   nic::DmabufRange range{.memory = {base_, length_}};
   nic::FileDescriptor exported;
   if ((flags_ & kMrDmabuf) != 0) {
