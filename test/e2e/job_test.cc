@@ -3,6 +3,9 @@
 // other, with relative and with absolute addresses; and what keys and names say on the wire.
 #include <gtest/gtest.h>
 #include <rdma/fi_atomic.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -196,11 +199,25 @@ TEST(JobsOfTheDefault, AbsoluteName_OwnerJobReachesItsRegion) {
   }
 }
 
-// A process of either environment tries to send to, to write to and to read from the other. Empty
-// if all of it worked (`same`), or none of it did; else what was wrong.
-std::string try_between(const Environment& one, const Environment& other, bool same) {
+// Makes this process one that the user has started. 0: it stays as it is.
+bool become(uid_t user) {
+  if (user == 0) return true;
+  return ::setresgid(user, user, user) == 0 && ::setresuid(user, user, user) == 0 &&
+         ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
+}
+
+// The environment and the user of a process.
+struct Setting {
+  Environment environment;
+  uid_t user = 0;
+};
+
+// A process of the first setting receives; one of the other tries to send to it, to write to and to
+// read from it. Empty if all of it worked (`same`), or none of it did; else what was wrong.
+std::string try_between(const Setting& one, const Setting& other, bool same) {
   ChannelPair channels;
-  Process target("target", one, [&] {
+  Process target("target", one.environment, [&] {
+    require(become(one.user), "becoming another user");
     Node node;
     node.connect(channels.left);
     std::array<std::byte, 8> memory{};
@@ -214,7 +231,8 @@ std::string try_between(const Environment& one, const Environment& other, bool s
     require((memory[0] == std::byte{1}) == same, "the region");
     require((room[0] == std::byte{1}) == same, "the receive buffer");
   });
-  Process initiator("initiator", other, [&] {
+  Process initiator("initiator", other.environment, [&] {
+    require(become(other.user), "becoming another user");
     Node node;
     const fi_addr_t peer = node.connect(channels.right);
     const auto remote = channels.right.receive<RemoteRegion>(&node);
@@ -242,16 +260,17 @@ std::string try_between(const Environment& one, const Environment& other, bool s
 
 // FI_UET_JOB_ID counts for the whole process: two of them.
 TEST(JobsOfTheDefault, Ses19_JobIdOfTheEnvironmentSeparatesProcesses) {
-  EXPECT_EQ(try_between({{"FI_UET_JOB_ID", "7"}}, {{"FI_UET_JOB_ID", "7"}}, true), "");
-  EXPECT_EQ(try_between({{"FI_UET_JOB_ID", "7"}}, {{"FI_UET_JOB_ID", "8"}}, false), "");
+  const Setting seven{{{"FI_UET_JOB_ID", "7"}}};
+  EXPECT_EQ(try_between(seven, seven, true), "");
+  EXPECT_EQ(try_between(seven, {{{"FI_UET_JOB_ID", "8"}}}, false), "");
 }
 
 // With no setting at all: jobs of launchers, and programs without one.
 TEST(JobsOfTheDefault, Ses163_JobsOfLaunchersAreApart) {
-  const Environment none;
-  const Environment first = {{"PMIX_NAMESPACE", "2398617601"}};
-  const Environment second = {{"PMIX_NAMESPACE", "2398683137"}};
-  const Environment slurm = {{"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "0"}};
+  const Setting none;
+  const Setting first{{{"PMIX_NAMESPACE", "2398617601"}}};
+  const Setting second{{{"PMIX_NAMESPACE", "2398683137"}}};
+  const Setting slurm{{{"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "0"}}};
   EXPECT_EQ(try_between(none, none, true), "") << "programs without a launcher meet";
   EXPECT_EQ(try_between(first, first, true), "") << "ranks of a job meet";
   EXPECT_EQ(try_between(first, second, false), "");
@@ -261,10 +280,62 @@ TEST(JobsOfTheDefault, Ses163_JobsOfLaunchersAreApart) {
 }
 
 TEST(JobsOfTheDefault, Ses163_SettingGoesBeforeTheLauncher) {
-  EXPECT_EQ(try_between({{"PMIX_NAMESPACE", "2398617601"}, {"FI_UET_JOB_ID", "7"}},
-                        {{"PMIX_NAMESPACE", "2398683137"}, {"FI_UET_JOB_ID", "7"}}, true),
+  EXPECT_EQ(try_between({{{"PMIX_NAMESPACE", "2398617601"}, {"FI_UET_JOB_ID", "7"}}},
+                        {{{"PMIX_NAMESPACE", "2398683137"}, {"FI_UET_JOB_ID", "7"}}}, true),
             "");
 }
+
+constexpr uid_t kOneUser = 65534;
+constexpr uid_t kOtherUser = 61357;  // no account has it
+
+// Why processes of other users cannot be tried here; empty if they can.
+std::string why_no_other_users() {
+  if (::geteuid() != 0) return "needs root, who can start processes of other users";
+  if (captures_are_encrypted()) return "the key file is one user's";
+  const char* const place = std::getenv("FI_PROVIDER_PATH");
+  if (place == nullptr) return "needs the plug-in's place";
+  const std::string plug_in = std::string(place) + "/libuet-fi.so";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!become(kOneUser)) std::_Exit(1);
+    std::_Exit(::access(plug_in.c_str(), R_OK) == 0 ? 0 : 2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (status == 0) return {};
+  return WEXITSTATUS(status) == 1 ? "no other user is to be had in this user name space"
+                                  : "another user cannot read " + plug_in;
+}
+
+// Two users with no setting at all, through the network and through same-host rings.
+struct JobsOfTwoUsers : ::testing::TestWithParam<const char*> {};
+
+TEST_P(JobsOfTwoUsers, Ses163_AreApart) {
+  if (const std::string why = why_no_other_users(); !why.empty()) GTEST_SKIP() << why;
+  const auto of = [&](uid_t user, Environment environment) {
+    environment["FI_UET_LOCAL"] = GetParam();
+    return Setting{std::move(environment), user};
+  };
+  const Environment first = {{"PMIX_NAMESPACE", "2398617601"}};
+  const Environment second = {{"PMIX_NAMESPACE", "2398683137"}};
+  const Environment uet_run = {{"UET_JOB_ID", "9000001"}};
+  const Environment nameless = {{"PMI_RANK", "0"}};
+  const Setting job_of_one = of(kOneUser, first);
+  EXPECT_EQ(try_between(job_of_one, of(kOneUser, first), true), "") << "a job of one user";
+  EXPECT_EQ(try_between(job_of_one, of(kOtherUser, second), false), "");
+  EXPECT_EQ(try_between(of(kOtherUser, second), job_of_one, false), "");
+  EXPECT_EQ(try_between(job_of_one, of(kOtherUser, uet_run), false), "");
+  EXPECT_EQ(try_between(of(kOneUser, nameless), of(kOtherUser, nameless), false), "")
+      << "launchers that name no job";
+  EXPECT_EQ(try_between(of(kOneUser, nameless), of(kOneUser, nameless), true), "");
+  EXPECT_EQ(try_between(job_of_one, of(kOtherUser, {}), false), "");
+  EXPECT_EQ(try_between(of(kOneUser, {}), of(kOtherUser, second), false), "");
+  EXPECT_EQ(try_between(of(kOneUser, {}), of(kOtherUser, {}), true), "")
+      << "programs without a launcher meet";
+}
+
+INSTANTIATE_TEST_SUITE_P(Local, JobsOfTwoUsers, ::testing::Values("off", "auto"),
+                         [](const auto& info) { return std::string(info.param); });
 
 // fi_domain and fi_endpoint refuse a key whose size is not that of a JobID, whose JobID has more
 // than 24 bits, or that has no bytes.
