@@ -86,7 +86,7 @@ void Staging::answered(TxMessage& message, std::uint32_t tag) {
   Train* train = message.trains;
   while (train != nullptr && train->tag != tag) train = train->next;
   UET_ASSERT(train != nullptr && train->unanswered > 0);
-  if (--train->unanswered > 0) return;
+  if (train == nullptr || --train->unanswered > 0) return;
   const bool used_up = message.ended || message.offset >= train->offset + train->length;
   if (train != message.trains || used_up) end_and_wake(message, *train);
 }
