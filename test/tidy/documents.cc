@@ -214,6 +214,40 @@ std::vector<Token> tokens_of_cpp(std::string_view text) {
   return tokens;
 }
 
+// A line of a script prints or describes something: its literals are read by users.
+bool shows_text(std::string_view line) {
+  static constexpr std::array<std::string_view, 8> kShow = {
+      "echo ", "printf ", "print(", "option(", " CACHE ", "note ", "say ", "fail "};
+  return std::any_of(kShow.begin(), kShow.end(), [&](std::string_view word) {
+    return line.find(word) != std::string_view::npos;
+  });
+}
+
+std::vector<Token> tokens_of_script(std::string_view text) {
+  std::vector<Token> tokens;
+  std::size_t number = 0;
+  bool in_comment = false;
+  for (const std::string& line : lines_of(text)) {
+    ++number;
+    const std::string shown = trimmed(line);
+    const auto hash = shown.starts_with('#') ? 0 : shown.find(" # ");
+    const bool begins = shown.starts_with('#');
+    if (!begins || !in_comment || shown == "#") tokens.push_back({".", number});
+    if (shows_text(shown) && !begins) {
+      for (const std::string& literal : split_cpp(shown.substr(0, hash)).literals) {
+        if (literal.find(' ') != std::string::npos)
+          add_words(without_code(literal), number, tokens);
+        tokens.push_back({".", number});
+      }
+    }
+    if (hash != std::string::npos && !shown.starts_with("#!")) {
+      add_words(without_code(shown.substr(hash)), number, tokens);
+    }
+    in_comment = begins;
+  }
+  return tokens;
+}
+
 bool same_word(std::string_view a, std::string_view b) {
   if (a.size() == 1) return a == b;
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
@@ -326,9 +360,10 @@ Phrases words_to_avoid(std::string_view glossary) {
 
 Findings check_words(std::string_view path, std::string_view text, Markup markup,
                      const Phrases& phrases) {
-  const std::vector<Token> tokens = markup == Markup::Manual ? tokens_of_manual(text)
-                                    : markup == Markup::Cpp  ? tokens_of_cpp(text)
-                                                             : tokens_of_markdown(text);
+  const std::vector<Token> tokens = markup == Markup::Manual   ? tokens_of_manual(text)
+                                    : markup == Markup::Cpp    ? tokens_of_cpp(text)
+                                    : markup == Markup::Script ? tokens_of_script(text)
+                                                               : tokens_of_markdown(text);
   Findings findings;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto found = std::find_if(phrases.begin(), phrases.end(), [&](const auto& phrase) {
@@ -368,6 +403,39 @@ Findings check_first_words(std::string_view path, std::string_view text, Markup 
       findings.push_back(at(path, number) + "a table cell begins with a word that needs another " +
                          "row: '" + cell.substr(0, 40) + "'");
     }
+  }
+  return findings;
+}
+
+Findings check_refusals(std::string_view path, std::string_view cpp) {
+  static const std::regex message(R"(fi_\w+(, fi_\w+)*: [^;]+: [^;]+; .+)");
+  const std::string_view begin = "refuse_";
+  Findings findings;
+  for (auto from = cpp.find(begin); from != std::string_view::npos; from = cpp.find(begin, from)) {
+    const std::string_view statement = cpp.substr(from, cpp.find(";\n", from) - from);
+    const auto line =
+        std::count(cpp.begin(), cpp.begin() + static_cast<std::ptrdiff_t>(from), '\n');
+    from += begin.size();
+    if (statement.find("{\n") != std::string_view::npos) continue;  // a definition or a condition
+    std::string text;
+    const auto finish = [&] {
+      const bool whole = !text.empty() && !text.ends_with(": ");
+      if (whole && !std::regex_match(text, message)) {
+        findings.push_back(at(path, static_cast<std::size_t>(line) + 1) + "'" + text +
+                           "' is not 'fi_call: object: problem; remedy'");
+      }
+      text.clear();
+    };
+    for (std::size_t i = 0; i < statement.size(); ++i) {
+      const auto end = statement[i] == '"' ? statement.find('"', i + 1) : std::string_view::npos;
+      if (end != std::string_view::npos) {
+        text += statement.substr(i + 1, end - i - 1);
+        i = end;
+      } else if (std::isspace(static_cast<unsigned char>(statement[i])) == 0) {
+        finish();
+      }
+    }
+    finish();
   }
   return findings;
 }

@@ -37,11 +37,12 @@ std::map<std::string, std::size_t> names_in(std::string_view text, std::string_v
 Findings check_names(std::string_view path, std::string_view document, std::string_view prefix,
                      std::string_view manual);
 
-enum class Markup { Markdown, Manual, Cpp };
+enum class Markup { Markdown, Manual, Cpp, Script };
 
 // Phrases to avoid, statements that begin with What, Who or Those, and double genitives, outside
-// code. `text` is Markdown, a manual page in man(7), or C++: comments (//), string literals of
-// several words, and the names of tests.
+// code. `text` is Markdown, a manual page in man(7), C++: comments (//), string literals of
+// several words, and the names of tests; or a script (shell, Python, CMake): comments (#), and the
+// string literals of lines that print or describe an option.
 Findings check_words(std::string_view path, std::string_view text, Markup markup,
                      const Phrases& phrases);
 
@@ -49,6 +50,10 @@ Findings check_words(std::string_view path, std::string_view text, Markup markup
 // "They", "Their", "The same", "Of these", "Also", "And", "Or", in any case. In a manual page the
 // cells of "name|meaning" are looked at.
 Findings check_first_words(std::string_view path, std::string_view text, Markup markup);
+
+// Texts of refuse_NAME("...") in `cpp` that are not "fi_call: object: problem; remedy". A text that
+// ends with ": " is completed elsewhere.
+Findings check_refusals(std::string_view path, std::string_view cpp);
 
 // Names of tests with more than kMaxTestName characters in `cpp`: the name without its suite. Only
 // the first rule counts: Pds12_Ses3_Condition_Outcome has the length of Pds12_Condition_Outcome.

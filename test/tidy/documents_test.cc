@@ -177,6 +177,19 @@ TEST(TidyFirstWords, RefuseCellsThatNeedAnotherRow) {
   EXPECT_THAT(found("pds_x|bytes sent\nAnd text.\n", Markup::Manual), IsEmpty());
 }
 
+TEST(TidyRefusals, NeedCallObjectProblemAndRemedy) {
+  const auto found = [](const char* text) { return check_refusals("a.cc", text); };
+  EXPECT_THAT(found("return refuse_mr(-1, \"fi_mr_reg: offset: not supported; pass 0\");\n"),
+              IsEmpty());
+  EXPECT_THAT(found("refuse_x(1, \"fi_send, fi_write: a: b \"\n    \"c; d\");\n"), IsEmpty());
+  EXPECT_THAT(found("\nrefuse_x(1, \"endpoint: not enabled\");\n"),
+              ElementsAre(HasSubstr("a.cc:2: 'endpoint: not enabled' is not")));
+  EXPECT_THAT(found("refuse_x(1, \"fi_send: no object; do\");\n"), SizeIs(1));
+  EXPECT_THAT(found("refuse_x(1, \"fi_send: a: no remedy\");\n"), SizeIs(1));
+  EXPECT_THAT(found("refuse_x(1, c ? \"fi_a: b: c; d\" : \"none\");\n"), SizeIs(1));
+  EXPECT_THAT(found("refuse_x(1, \"fi_send: \" + why);\nint refuse_x(int);\n"), IsEmpty());
+}
+
 TEST(TidyTestNames, RefusesLongOnes) {
   const auto found = [](const std::string& text) { return check_test_names("a.cc", text); };
   const std::string most(kMaxTestName - 6, 'x');
@@ -186,6 +199,20 @@ TEST(TidyTestNames, RefusesLongOnes) {
   EXPECT_THAT(found("TEST_P(Suite, Pds12_Ses3And4_Wire38_" + most + ") {\n"), IsEmpty());
   EXPECT_THAT(found("TEST_F(Suite, Pds12_Ses3_" + most + "x) {\n"), SizeIs(1));
   EXPECT_THAT(found("TYPED_TEST(Suite,\n     Pds12_" + most + "x) {\n"), SizeIs(1));
+}
+
+TEST(TidyWords, ReadCommentsAndTextsOfScripts) {
+  const auto found = [](const char* text) {
+    return check_words("a.sh", text, Markup::Script, kPhrases);
+  };
+  EXPECT_THAT(found("#!/bin/nobody\nnobody=1\n"), IsEmpty());
+  EXPECT_THAT(found("x=1\n# sent in\n# place of y\n"),
+              ElementsAre(HasSubstr("a.sh:2: 'in place of'")));
+  EXPECT_THAT(found("# sent in\nx=1\n# place of y\n"), IsEmpty());
+  EXPECT_THAT(found("run  # nobody waits\n"), SizeIs(1));
+  EXPECT_THAT(found("echo \"sent by nobody\"\n"), SizeIs(1));
+  EXPECT_THAT(found("option(A \"What waits is sent\" ON)\n"), SizeIs(1));
+  EXPECT_THAT(found("chown \"nobody x\"\n"), IsEmpty());
 }
 
 TEST(TidyWords, BacklogOnlyShrinks) {
@@ -236,6 +263,22 @@ std::string folder_of(const std::string& file) {
   return file.substr(0, second == std::string::npos ? file.find('/') : second);
 }
 
+// Shell, Python and CMake.
+std::vector<std::string> scripts() {
+  std::vector<std::string> files = {"CMakeLists.txt", ".ci/run"};
+  for (const char* tree : {"cmake", "scripts", "bench", "contrib", "netsim", "fabtests", "examples",
+                           "tools", "test", "src", "prov"}) {
+    for (std::string& file : files_under(kSource, tree)) {
+      const std::string name = file.substr(file.rfind('/') + 1);
+      const bool is_script = name == "CMakeLists.txt" || name.ends_with(".cmake") ||
+                             name.ends_with(".sh") || name.ends_with(".py") ||
+                             name.find('.') == std::string::npos;
+      if (is_script) files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
 TEST(TreeDocuments, WordsArePlain) {
   const Phrases phrases = words_to_avoid(read("docs/glossary.md"));
   ASSERT_THAT(phrases, testing::Contains(ElementsAre("nobody")));
@@ -256,6 +299,7 @@ TEST(TreeDocuments, WordsArePlain) {
       if (is_cpp(file) && !shows_bad_examples) look(file, Markup::Cpp);
     }
   }
+  for (const std::string& file : scripts()) look(file, Markup::Script);
   Findings complaints = backlog.complaints;
   for (const auto& [path, found] : findings) {
     const auto allowed = backlog.counts.find(path);
@@ -268,6 +312,14 @@ TEST(TreeDocuments, WordsArePlain) {
     if (!findings.contains(path)) complaints.push_back("plain_words.txt: there is no " + path);
   }
   EXPECT_TRUE(complaints.empty()) << listed(complaints);
+}
+
+TEST(TreeDocuments, RefusalsNameCallAndRemedy) {
+  Findings findings;
+  for (const std::string& file : files_under(kSource, "prov")) {
+    if (is_cpp(file)) append(findings, check_refusals(file, read(file)));
+  }
+  EXPECT_TRUE(findings.empty()) << listed(findings);
 }
 
 TEST(TreeDocuments, TestNamesAreShort) {

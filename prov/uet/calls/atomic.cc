@@ -329,20 +329,24 @@ int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_a
 ssize_t TxSide::atomic(const AtomicCall& call) noexcept {
   const auto kind = offered_kind(engine_, call.form, call.datatype, call.op);
   if (!kind || (call.flags & FI_TAGGED) != 0) {
-    return refuse_endpoint(-FI_EOPNOTSUPP,
-                           "atomic: not supported; fi_query_atomic tells which pairs are");
+    return refuse_endpoint(
+        -FI_EOPNOTSUPP,
+        "fi_atomic: endpoint: operation and datatype are not supported; ask fi_query_atomic");
   }
   const bool reads = kind->op == AmoOp::Read;
   const std::size_t operand_count = reads ? 0 : call.operand_count;
   const std::size_t most = std::max({operand_count, call.compare_count, call.result_count});
   if (most > ses::kMaxIoSlices || (call.flags & FI_REMOTE_CQ_DATA) != 0) {
-    return refuse_endpoint(-FI_EINVAL,
-                           "atomic: use at most iov_limit pieces, no FI_REMOTE_CQ_DATA");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_atomic: endpoint: too many pieces, or FI_REMOTE_CQ_DATA; use at most iov_limit pieces");
   }
   if (engine_.knows_hmem() && (name_devices(call.operand_descriptors, operand_count) ||
                                name_devices(call.compare_descriptors, call.compare_count) ||
                                name_devices(call.result_descriptors, call.result_count))) {
-    return refuse_endpoint(-FI_EOPNOTSUPP, "atomic: use buffers of FI_HMEM_SYSTEM");
+    return refuse_endpoint(
+        -FI_EOPNOTSUPP,
+        "fi_atomic: endpoint: a buffer is in device memory; use buffers of FI_HMEM_SYSTEM");
   }
   std::array<iovec, ses::kMaxIoSlices> operands;
   Slices compare;
@@ -352,7 +356,8 @@ ssize_t TxSide::atomic(const AtomicCall& call) noexcept {
   if (!in_bytes(call.operands, operand_count, bytes, operands) ||
       !in_bytes(call.compare, call.compare_count, bytes, compare, op.compare) ||
       !in_bytes(call.results, call.result_count, bytes, results, op.results)) {
-    return refuse_endpoint(-FI_EINVAL, "atomic: more elements than 2^64 bytes hold");
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_atomic: endpoint: more elements than 2^64 bytes hold; post fewer");
   }
   const TxCall tx{operands.data(), operand_count, call.to,  call.context, call.flags, {},
                   nullptr,         call.locked,   call.mark};

@@ -18,18 +18,20 @@ constexpr std::uint64_t kRxCallFlags =
 }  // namespace
 
 const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings) {
-  if (call.count > settings.iov_count) return "more than iov_limit pieces";
-  if ((call.flags & ~kRxCallFlags) != 0) return "a flag that is not supported";
+  if (call.count > settings.iov_count) return "too many pieces; use at most iov_limit";
+  if ((call.flags & ~kRxCallFlags) != 0) return "unsupported flag; see fi_msg(3)";
   const std::uint64_t look = call.flags & kLookFlags;
   if (look == FI_DISCARD || look == kLookFlags) {
-    return "FI_DISCARD goes with either FI_PEEK or FI_CLAIM";
+    return "FI_DISCARD alone or with both; use either FI_PEEK or FI_CLAIM";
   }
-  if ((look & FI_CLAIM) != 0 && call.context == nullptr) return "FI_CLAIM needs a context";
+  if ((look & FI_CLAIM) != 0 && call.context == nullptr)
+    return "FI_CLAIM without a context; pass the context of the peek";
   if ((call.flags & FI_MULTI_RECV) == 0) return nullptr;
-  if (lacks_address(call.iov, call.count)) return "FI_MULTI_RECV: a buffer without address";
-  if (look != 0) return "FI_MULTI_RECV does not go with FI_PEEK or FI_CLAIM";
+  if (lacks_address(call.iov, call.count))
+    return "FI_MULTI_RECV without a buffer; pass its address";
+  if (look != 0) return "FI_MULTI_RECV with FI_PEEK or FI_CLAIM; use one of them";
   if (call.tagged && !settings.tagged_multi) {
-    return "a tagged multi-receive needs FI_TAGGED_MULTI_RECV";
+    return "tagged multi-receive without its capability; ask for FI_TAGGED_MULTI_RECV";
   }
   return nullptr;
 }
@@ -40,7 +42,9 @@ ssize_t RxSide::defer(const RxCall& call) noexcept {
   RxCall later = call;
   later.flags &= ~kTrigger;
   if ((call.flags & kLookFlags) != 0 || refuse_receive(later, options_.receive()) != nullptr) {
-    return refuse_endpoint(-FI_EINVAL, "FI_TRIGGER: not for invalid receives, peeks and claims");
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_recvmsg: endpoint: FI_TRIGGER with FI_PEEK, FI_CLAIM or an invalid "
+                           "receive; post without it");
   }
   return engine_.works().defer(endpoint_, later);
 }
@@ -49,10 +53,9 @@ ssize_t RxSide::receive(const RxCall& call) noexcept {
   if ((call.flags & kTrigger) != 0) return defer(call);
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!state_.may_receive) {
-    return refuse_endpoint(
-        -FI_EOPBADSTATE,
-        "call fi_enable and bind a CQ or counter for receives first; with a shared receive "
-        "context, post the receive there");
+    return refuse_endpoint(-FI_EOPBADSTATE,
+                           "fi_recv: endpoint: not enabled for receives; call fi_enable and bind a "
+                           "CQ or counter first, or post to the shared receive context");
   }
   const ReceiveSettings& settings = options_.receive();
   const auto post = [&](const RxSource& source, Time now) UET_NO_THREAD_ANALYSIS -> Result<void> {

@@ -62,8 +62,8 @@ bool is_valid(const fi_msg_rma& msg) {
   }
   if (valid && remote == *local) return true;
   FI_WARN(&provider, FI_LOG_EP_DATA,
-          "fi_readmsg, fi_writemsg: use 1 to rma_iov_limit remote ranges, together as long as the "
-          "local buffers\n");
+          "fi_readmsg, fi_writemsg: remote ranges: too many, or not as long as the local buffers; "
+          "use 1 to rma_iov_limit ranges\n");
   return false;
 }
 

@@ -42,16 +42,22 @@ ssize_t TxSide::defer(ses::Kind kind, const TxCall& call, Post post) noexcept {
   if (const int result = may_defer(state_); result != 0) return result;
   if (call.count > options_.limits().iov_count ||
       (call.flags & ~(kTxCallFlags | state_.type().tx_op_flags)) != 0) {
-    return refuse_endpoint(-FI_EINVAL, "use at most iov_limit pieces and only supported flags");
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_sendmsg, fi_writemsg: endpoint: too many pieces or an unsupported "
+                           "flag; use at most iov_limit pieces");
   }
   const std::optional<std::size_t> length = total_bytes(call.iov, call.count);
   const bool inject = (call.flags & FI_INJECT) != 0;
   if (!length || (inject && *length > *std::max_element(options_.limits().inject.begin(),
                                                         options_.limits().inject.end()))) {
-    return refuse_endpoint(-FI_EINVAL, "more bytes than inject_size or 2^64");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_sendmsg, fi_writemsg: endpoint: more bytes than inject_size or 2^64; post fewer");
   }
   if (inject && engine_.knows_hmem() && name_devices(call.descriptors, call.count)) {
-    return refuse_endpoint(-FI_EINVAL, "FI_INJECT needs buffers of FI_HMEM_SYSTEM");
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_sendmsg, fi_writemsg: endpoint: FI_INJECT with device memory; use "
+                           "buffers of FI_HMEM_SYSTEM");
   }
   return guarded([&] { return engine_.works().defer(endpoint_, kind, call, post); });
 }
@@ -65,7 +71,9 @@ int TxSide::find_devices(const TxCall& call, const ses::Peer& peer,
   const Buffers buffers = mark_devices(call.descriptors, slices, reader);
   if (buffers == Buffers::Wrong) return -FI_EINVAL;
   if (buffers == Buffers::Host || (call.flags & FI_INJECT) == 0) return 0;
-  return refuse_endpoint(-FI_EINVAL, "FI_INJECT needs buffers of FI_HMEM_SYSTEM");
+  return refuse_endpoint(-FI_EINVAL,
+                         "fi_sendmsg, fi_writemsg: endpoint: FI_INJECT with device memory; use "
+                         "buffers of FI_HMEM_SYSTEM");
 }
 
 // The checks that all kinds have in common. Fills in `op`, whose pieces are in `slices`. 0 or a
@@ -73,34 +81,47 @@ int TxSide::find_devices(const TxCall& call, const ses::Peer& peer,
 int TxSide::prepare(const TxCall& call, TransferKind kind, ses::TxOp& op,
                     Slices& slices) const noexcept {
   if (kind == kTagged && !may_tag_) {
-    return refuse_endpoint(-FI_EOPNOTSUPP, "the profile has no tagged messages");
+    return refuse_endpoint(-FI_EOPNOTSUPP,
+                           "fi_tsend: endpoint: the profile has no tagged messages; use "
+                           "FI_UET_PROFILE=ai_full or hpc");
   }
   if (kind == kAtomic && (state_.type().caps & FI_ATOMIC) == 0) {
-    return refuse_endpoint(-FI_EOPNOTSUPP, "the profile has no atomics");
+    return refuse_endpoint(
+        -FI_EOPNOTSUPP, "fi_atomic: endpoint: the profile has no atomics; use FI_UET_PROFILE=hpc");
   }
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!state_.may_send) {
     return refuse_endpoint(-FI_EOPBADSTATE,
-                           "call fi_enable and bind a CQ or counter for transmits first");
+                           "fi_send, fi_write: endpoint: not enabled for transmits; call fi_enable "
+                           "and bind a CQ or counter first");
   }
   if (call.count > options_.limits().iov_count ||
       (call.flags & ~(kTxCallFlags | state_.type().tx_op_flags)) != 0) {
-    return refuse_endpoint(-FI_EINVAL, "use at most iov_limit pieces and only supported flags");
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_send, fi_write: endpoint: too many pieces or an unsupported flag; "
+                           "use at most iov_limit pieces");
   }
   if (lacks_address(call.iov, call.count)) {
-    return refuse_endpoint(-FI_EINVAL, "a buffer has a length, but its address is NULL");
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_send, fi_write: endpoint: a buffer with a length has the address "
+                           "NULL; pass its address");
   }
   const std::optional<std::size_t> length = fill_slices(call.iov, call.count, slices);
   if (!length) {
-    return refuse_endpoint(-FI_EINVAL, "the lengths of the pieces add up to more than 2^64");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_send, fi_write: endpoint: the lengths of the pieces exceed 2^64 bytes; post fewer");
   }
   op.local = std::span(slices.data(), call.count);
   op.inject = (call.flags & FI_INJECT) != 0;
   if (op.inject && *length > options_.limits().inject[kind]) {
-    return refuse_endpoint(-FI_EINVAL, "more bytes than inject_size; post without injection");
+    return refuse_endpoint(
+        -FI_EINVAL, "fi_inject: endpoint: more bytes than inject_size; post without injection");
   }
   if (*length > options_.limits().most[kind]) {
-    return refuse_endpoint(-FI_EMSGSIZE, "more than max_msg_size bytes");
+    return refuse_endpoint(
+        -FI_EMSGSIZE,
+        "fi_send, fi_write: endpoint: more than max_msg_size bytes; post several operations");
   }
   op.delivery_complete = (call.flags & kDelivered) != 0;
   op.fence = (call.flags & FI_FENCE) != 0;
@@ -143,8 +164,12 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
   const Guard guard(engine_.lock(), call.locked);
   const auto peer = state_.connects() ? state_.peer : state_.av->peer(call.to);
   if (!peer) {
-    if (state_.connects()) return refuse_endpoint(-FI_ENOTCONN, "wait for FI_CONNECTED");
-    return refuse_endpoint(-FI_EINVAL, "the destination is not in the AV; call fi_av_insert first");
+    if (state_.connects())
+      return refuse_endpoint(-FI_ENOTCONN,
+                             "fi_send, fi_write: endpoint: not connected; wait for FI_CONNECTED");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_send, fi_write: endpoint: the destination is not in the AV; call fi_av_insert first");
   }
   op.peer = &*peer;
   if (engine_.knows_hmem()) [[unlikely]] {

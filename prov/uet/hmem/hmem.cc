@@ -15,7 +15,9 @@ Buffers mark_devices(void* const* descriptors, std::span<ses::IoSlice> slices,
     const Mr& region = Mr::of_descriptor(descriptors[i]);
     if (region.hmem() == nullptr || slices[i].length == 0) continue;
     if (!region.holds(slices[i].data, slices[i].length)) {
-      FI_WARN(&provider, FI_LOG_EP_DATA, "a buffer lies outside the region of its descriptor\n");
+      FI_WARN(
+          &provider, FI_LOG_EP_DATA,
+          "fi_send, fi_write: descriptor: the buffer is outside its region; pass its descriptor\n");
       return Buffers::Wrong;
     }
     slices[i].device = reader == Reader::Nic ? region.sends_from() : region.hmem();

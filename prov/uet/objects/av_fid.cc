@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "compat.h"
@@ -23,7 +24,7 @@ constexpr std::size_t kMostReserved = 1 << 16;  // fi_av_attr.count is only a hi
 constexpr std::size_t kMostInRange = 1 << 20;   // addresses of one fi_av_insertsym
 
 int refuse_key(int error, const char* why) {
-  FI_WARN(&provider, FI_LOG_AV, "keys of an AV: %s\n", why);
+  FI_WARN(&provider, FI_LOG_AV, "%s\n", why);
   return error;
 }
 
@@ -390,15 +391,22 @@ std::vector<JobId> AvFid::jobs() const {
 int AvFid::insert_key(const void* auth_key, std::size_t size, fi_addr_t* fi_addr) {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!domain_.has_av_keys()) {
-    return refuse_key(-FI_EOPNOTSUPP, "the domain was not opened with FI_AV_AUTH_KEY");
+    return refuse_key(
+        -FI_EOPNOTSUPP,
+        "fi_av_insert_auth_key: AV: the domain was opened without FI_AV_AUTH_KEY; ask for it");
   }
   const auto* bytes = static_cast<const std::uint8_t*>(auth_key);
   JobId job{};
   const char* const problem = domain_.read_job(bytes, size, job);
-  if (problem != nullptr) return refuse_key(-FI_EINVAL, problem);
-  if (fi_addr == nullptr) return refuse_key(-FI_EINVAL, "no place for the result");
+  if (problem != nullptr) {
+    return refuse_key(-FI_EINVAL, (std::string("fi_av_insert_auth_key: ") + problem).c_str());
+  }
+  if (fi_addr == nullptr)
+    return refuse_key(-FI_EINVAL,
+                      "fi_av_insert_auth_key: AV: fi_addr is NULL; pass memory for the result");
   const Guard guard(engine_.lock());
-  if (keys_.size() >= kMaxAuthKeys) return refuse_key(-FI_ENOSPC, "more keys than 256");
+  if (keys_.size() >= kMaxAuthKeys)
+    return refuse_key(-FI_ENOSPC, "fi_av_insert_auth_key: AV: it has 256 keys; open another AV");
   Key key;
   key.bytes.assign(bytes, bytes + size);
   key.job = job;
@@ -409,10 +417,16 @@ int AvFid::insert_key(const void* auth_key, std::size_t size, fi_addr_t* fi_addr
 
 int AvFid::remove_key(const fi_addr_t* keys, std::size_t count) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (references_.any()) return refuse_key(-FI_EBUSY, "endpoints are bound to the AV");
+  if (references_.any())
+    return refuse_key(
+        -FI_EBUSY,
+        "fi_av_remove: AV: endpoints are bound to it; close them before keys are removed");
   const Guard guard(engine_.lock());
   for (std::size_t i = 0; i < count; ++i) {
-    if (!key_job(keys[i])) return refuse_key(-FI_EINVAL, "not a key of this AV");
+    if (!key_job(keys[i]))
+      return refuse_key(
+          -FI_EINVAL,
+          "fi_av_remove: AV: not one of its keys; pass a result of fi_av_insert_auth_key");
     keys_[keys[i] - kFirstKey].removed = true;
   }
   return 0;
@@ -425,7 +439,10 @@ int AvFid::lookup_key(fi_addr_t fi_addr, void* auth_key, std::size_t* size) {
   const auto job = key_job(fi_addr) ? key_job(fi_addr) : job_of(fi_addr);
   const auto found = std::find_if(keys_.begin(), keys_.end(),
                                   [&](const Key& key) { return job && key.job == *job; });
-  if (found == keys_.end()) return refuse_key(-FI_EINVAL, "neither a key nor an address with one");
+  if (found == keys_.end())
+    return refuse_key(
+        -FI_EINVAL,
+        "fi_av_lookup_auth_key: AV: neither a key nor an address with one; pass one of these");
   if (auth_key != nullptr) {
     std::memcpy(auth_key, found->bytes.data(), std::min(*size, found->bytes.size()));
   }
@@ -435,15 +452,23 @@ int AvFid::lookup_key(fi_addr_t fi_addr, void* auth_key, std::size_t* size) {
 
 int AvFid::set_user_id(fi_addr_t fi_addr, fi_addr_t id, std::uint64_t flags) {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (!only_ids_) return refuse_key(-FI_EOPNOTSUPP, "the AV was not opened with FI_AV_USER_ID");
+  if (!only_ids_)
+    return refuse_key(-FI_EOPNOTSUPP,
+                      "fi_av_set_user_id: AV: opened without FI_AV_USER_ID; ask for it");
   if ((flags & ~kAuthKeyFlag) != 0) return -FI_EBADFLAGS;
   const Guard guard(engine_.lock());
   if (flags == kAuthKeyFlag) {
-    if (!key_job(fi_addr)) return refuse_key(-FI_EINVAL, "not a key of this AV");
+    if (!key_job(fi_addr))
+      return refuse_key(
+          -FI_EINVAL,
+          "fi_av_set_user_id: AV: not one of its keys; pass a result of fi_av_insert_auth_key");
     keys_[fi_addr - kFirstKey].user_id = id;
     return 0;
   }
-  if (av_.find(fi_addr) == nullptr) return refuse_key(-FI_EINVAL, "not an address of this AV");
+  if (av_.find(fi_addr) == nullptr)
+    return refuse_key(
+        -FI_EINVAL,
+        "fi_av_set_user_id: AV: not one of its addresses; pass a result of fi_av_insert");
   keep_user_id(fi_addr, id);
   return 0;
 }

@@ -39,13 +39,16 @@ std::span<const std::byte> as_bytes(const void* data, std::size_t length) {
 
 int ConnectionSide::check(struct fid& self, std::size_t length) {
   if (eq_.eq() == nullptr)
-    return refuse_endpoint(-FI_ENOEQ, "no EQ is bound; call fi_ep_bind first");
+    return refuse_endpoint(
+        -FI_ENOEQ, "fi_connect, fi_accept: endpoint: no EQ is bound; call fi_ep_bind first");
   if (length > cm::kMaxData) {
-    return refuse_endpoint(-FI_EINVAL, "more connection data than FI_OPT_CM_DATA_SIZE says");
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_connect, fi_accept: endpoint: too much connection data; pass at "
+                           "most FI_OPT_CM_DATA_SIZE");
   }
   if (phase_ != Phase::Idle) {
     return refuse_endpoint(phase_ == Phase::Connected ? -FI_EISCONN : -FI_EOPBADSTATE,
-                           "fi_connect and fi_accept are called once for an endpoint");
+                           "fi_connect, fi_accept: endpoint: called before; open another endpoint");
   }
   fid_ = &self;
   return 0;
@@ -54,13 +57,18 @@ int ConnectionSide::check(struct fid& self, std::size_t length) {
 int ConnectionSide::connect(struct fid& self, const void* address, const void* data,
                             std::size_t length) {
   if (has_request_) {
-    return refuse_endpoint(-FI_EOPBADSTATE, "fi_connect: the endpoint is for fi_accept");
+    return refuse_endpoint(
+        -FI_EOPBADSTATE,
+        "fi_connect: endpoint: opened with the info of an FI_CONNREQ; call fi_accept");
   }
-  if (address == nullptr) return refuse_endpoint(-FI_EINVAL, "fi_connect: the address is NULL");
+  if (address == nullptr)
+    return refuse_endpoint(
+        -FI_EINVAL, "fi_connect: endpoint: the address is NULL; pass the address of the peer");
   const std::uint32_t addr_format = identity_.format().addr_format();
   const auto to = AddressFormat::decode(addr_format, address, address_length(addr_format, address));
   if (!to || !av::check_destination(av::complete(*to, first_udp_port()))) {
-    return refuse_endpoint(-FI_EINVAL, "fi_connect: the address is not one of addr_format");
+    return refuse_endpoint(
+        -FI_EINVAL, "fi_connect: endpoint: the address is not of addr_format; pass one that is");
   }
   Engine& engine = state_.engine;
   const Guard guard(engine.lock());
@@ -74,15 +82,21 @@ int ConnectionSide::connect(struct fid& self, const void* address, const void* d
 
 int ConnectionSide::accept(struct fid& self, const void* data, std::size_t length) {
   if (!has_request_) {
-    return refuse_endpoint(-FI_EOPBADSTATE,
-                           "fi_accept: the endpoint was not opened with the info of an FI_CONNREQ");
+    return refuse_endpoint(
+        -FI_EOPBADSTATE,
+        "fi_accept: endpoint: opened without the info of an FI_CONNREQ; open it with that info");
   }
   Engine& engine = state_.engine;
   const Guard guard(engine.lock());
   if (const int result = check(self, length); result != 0) return result;
-  if (!request_) return refuse_endpoint(-FI_ECONNABORTED, "fi_accept: the peer has given up");
+  if (!request_)
+    return refuse_endpoint(
+        -FI_ECONNABORTED,
+        "fi_accept: endpoint: the peer has given up; wait for another FI_CONNREQ");
   if (request_->job != identity_.job()) {
-    return refuse_endpoint(-FI_EINVAL, "fi_accept: the peer has another auth_key");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_accept: endpoint: the peer has another auth_key; use one auth_key at both ends");
   }
   // Data of the peer may arrive before its confirmation does.
   peer_ = shown_peer_ = request_->endpoint;
@@ -95,7 +109,9 @@ int ConnectionSide::accept(struct fid& self, const void* data, std::size_t lengt
 
 int ConnectionSide::get_peer(void* address, std::size_t* length) const {
   const Guard guard(state_.engine.lock());
-  if (phase_ != Phase::Connected) return refuse_endpoint(-FI_ENOTCONN, "fi_getpeer: not connected");
+  if (phase_ != Phase::Connected)
+    return refuse_endpoint(-FI_ENOTCONN,
+                           "fi_getpeer: endpoint: not connected; wait for FI_CONNECTED");
   const std::vector<std::byte> bytes = identity_.format().encode(shown_peer_);
   const std::size_t room = *length;
   *length = bytes.size();

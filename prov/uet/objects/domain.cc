@@ -91,13 +91,13 @@ fi_ops_mr domain_mr_ops = {
 
 const char* Domain::read_job(const std::uint8_t* auth_key, std::size_t size, JobId& job) const {
   const Result<AuthKey> key = read_auth_key(auth_key, size);
-  if (!key) return "auth_key is neither a JobID of 3 bytes nor JobID, SDI and SSI";
+  if (!key) return "auth_key: not a JobID of 3 bytes, nor JobID, SDI and SSI; pass one of these";
   const auto& identity = key.value().identity;
   const bool is_ours = !identity || (identity->sdi == sdi_ &&
                                      (!secured_ || !identity->ssi || identity->ssi == ssi_));
   if (!is_ours) {
-    return "auth_key names another SDI or SSI than the domain, which has one of each: open a "
-           "domain of its own with that auth_key";
+    return "auth_key: names another SDI or SSI than the domain; open a domain of its own with that "
+           "auth_key";
   }
   job = key.value().job;
   return nullptr;

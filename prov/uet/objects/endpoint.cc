@@ -121,10 +121,18 @@ void Endpoint::use_identity(std::size_t index) {
 // IP address and UDP port stay: they are the domain's.
 int Endpoint::set_name(const void* address, std::size_t length) {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (state_.enabled) return refuse_endpoint(-FI_EOPBADSTATE, "call fi_setname before fi_enable");
-  if (parent_ != nullptr) return refuse_endpoint(-FI_EOPNOTSUPP, "fi_setname: not for a context");
+  if (state_.enabled)
+    return refuse_endpoint(
+        -FI_EOPBADSTATE, "fi_setname: endpoint: enabled already; call fi_setname before fi_enable");
+  if (parent_ != nullptr)
+    return refuse_endpoint(-FI_EOPNOTSUPP,
+                           "fi_setname: endpoint: a context has the name of its scalable endpoint; "
+                           "open another endpoint");
   const auto wanted = AddressFormat::decode(identity_->format().addr_format(), address, length);
-  if (!wanted) return refuse_endpoint(-FI_EINVAL, "fi_setname: use the domain's addr_format");
+  if (!wanted)
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_setname: endpoint: the address is not of addr_format; use the domain's addr_format");
   if (const int result = identity_->rename(*wanted); result != 0) return result;
   use_identity(0);
   return open_context();
@@ -138,12 +146,15 @@ int Endpoint::open_context() noexcept {
   try {
     const auto opened = ses.open_context(state_.config, reporter_);
     if (!opened) {
-      return refuse_endpoint(to_fi_errno(opened.error()), "another endpoint has these ids");
+      return refuse_endpoint(to_fi_errno(opened.error()),
+                             "fi_endpoint, fi_setname: endpoint: another endpoint has these ids; "
+                             "choose others or none");
     }
     state_.context = opened.value();
     return 0;
   } catch (const std::bad_alloc&) {
-    return refuse_endpoint(-FI_ENOMEM, "no memory for its queues");
+    return refuse_endpoint(
+        -FI_ENOMEM, "fi_endpoint: endpoint: no memory for its queues; ask for smaller queues");
   }
 }
 
@@ -160,14 +171,22 @@ int Endpoint::open(Domain& domain, const EndpointConfig& config, void* context,
 }
 
 int Endpoint::bind_av(AvFid& av) {
-  if (connection_) return refuse_endpoint(-FI_EINVAL, "an endpoint of FI_EP_MSG takes no AV");
+  if (connection_)
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_ep_bind: endpoint: FI_EP_MSG takes no AV; call fi_connect instead");
   if (parent_ != nullptr) {
-    return refuse_endpoint(-FI_EINVAL, "an AV is bound to the scalable endpoint");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_ep_bind: endpoint: a context takes no AV; bind the AV to the scalable endpoint");
   }
   if (&av.engine() != &engine_) {
-    return refuse_endpoint(-FI_EDOMAIN, "the AV belongs to another domain");
+    return refuse_endpoint(
+        -FI_EDOMAIN,
+        "fi_ep_bind: endpoint: the AV belongs to another domain; open it on the same domain");
   }
-  if (state_.av != nullptr) return refuse_endpoint(-FI_EINVAL, "an AV is bound already");
+  if (state_.av != nullptr)
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_ep_bind: endpoint: an AV is bound already; bind one only");
   holds_.emplace_back(av.references());
   state_.av = &av;
   return 0;
@@ -184,13 +203,18 @@ int Endpoint::bind_eq(Eq& eq, struct fid& self, std::uint64_t flags) {
 int Endpoint::bind_stx(Stx& stx) {
   if (role_ == EndpointRole::Receive) {
     return refuse_endpoint(-FI_EINVAL,
-                           "fi_ep_bind: a receive context takes no shared transmit context");
+                           "fi_ep_bind: endpoint: a receive context takes no shared transmit "
+                           "context; bind it to a transmit context");
   }
   if (&stx.engine() != &engine_) {
-    return refuse_endpoint(-FI_EDOMAIN, "the shared transmit context belongs to another domain");
+    return refuse_endpoint(-FI_EDOMAIN,
+                           "fi_ep_bind: endpoint: the shared transmit context belongs to another "
+                           "domain; open it on the same domain");
   }
   if (bindings_.shared_slots() != nullptr) {
-    return refuse_endpoint(-FI_EINVAL, "a shared transmit context is bound already");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_ep_bind: endpoint: a shared transmit context is bound already; bind one only");
   }
   const std::size_t own_size = std::exchange(state_.config.tx_size, stx.slots()->size());
   if (const int result = state_.enabled ? 0 : open_context(); result != 0) {
@@ -205,13 +229,19 @@ int Endpoint::bind_stx(Stx& stx) {
 
 int Endpoint::bind_srx(Srx& srx) {
   if (role_ != EndpointRole::Both) {
-    return refuse_endpoint(-FI_EINVAL, "contexts have receives of their own");
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_ep_bind: endpoint: a context has receives of its own; bind the "
+                           "shared one to an endpoint");
   }
   if (&srx.engine() != &engine_) {
-    return refuse_endpoint(-FI_EDOMAIN, "the shared receive context belongs to another domain");
+    return refuse_endpoint(-FI_EDOMAIN,
+                           "fi_ep_bind: endpoint: the shared receive context belongs to another "
+                           "domain; open it on the same domain");
   }
   if (srx_ != nullptr) {
-    return refuse_endpoint(-FI_EINVAL, "a shared receive context is bound already");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_ep_bind: endpoint: a shared receive context is bound already; bind one only");
   }
   holds_.emplace_back(srx.references());
   state_.config.shared = srx.queue();
@@ -240,17 +270,23 @@ int Endpoint::bind(struct fid* other, struct fid* self, std::uint64_t flags) {
     case FI_CLASS_SRX_CTX:
       break;
     default:
-      return refuse_endpoint(-FI_EINVAL, "fi_ep_bind: objects of this class cannot be bound");
+      return refuse_endpoint(
+          -FI_EINVAL,
+          "fi_ep_bind: endpoint: objects of this class cannot be bound; see fi_endpoint(3)");
   }
   if (other->fclass == FI_CLASS_CQ) return after_bind(bindings_.bind_cq(Cq::from(other), flags));
   if (other->fclass == FI_CLASS_CNTR) {
     return after_bind(bindings_.bind_counter(Cntr::from(other), flags));
   }
-  if (flags != 0) return refuse_endpoint(-FI_EINVAL, "fi_ep_bind: flags are for CQs and counters");
+  if (flags != 0)
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_ep_bind: endpoint: flags are for CQs and counters; pass 0");
   if (other->fclass == FI_CLASS_AV) return bind_av(AvFid::from(other));
   if (other->fclass == FI_CLASS_STX_CTX) return bind_stx(Stx::from(other));
   if (state_.enabled) {
-    return refuse_endpoint(-FI_EOPBADSTATE, "bind the shared receive context before fi_enable");
+    return refuse_endpoint(
+        -FI_EOPBADSTATE,
+        "fi_ep_bind: endpoint: enabled already; bind the shared receive context before fi_enable");
   }
   return bind_srx(Srx::from(other));
 }
@@ -283,23 +319,28 @@ void Endpoint::bindings_changed() noexcept {
 }
 
 int Endpoint::enable() {
-  if (state_.enabled) return refuse_endpoint(-FI_EOPBADSTATE, "the endpoint is enabled already");
+  if (state_.enabled)
+    return refuse_endpoint(-FI_EOPBADSTATE,
+                           "fi_enable: endpoint: enabled already; call fi_enable once");
   if (parent_ != nullptr) state_.av = parent_->av();
   if (state_.av == nullptr && !connection_) {
-    return refuse_endpoint(-FI_ENOAV, "no AV is bound; call fi_ep_bind first");
+    return refuse_endpoint(-FI_ENOAV, "fi_enable: endpoint: no AV is bound; call fi_ep_bind first");
   }
   const bool reports =
       (sends() && bindings_.report_sends()) || (receives() && bindings_.report_receives());
   if ((sends() || receives()) && !reports) {
-    return refuse_endpoint(-FI_ENOCQ, "no CQ or counter is bound");
+    return refuse_endpoint(-FI_ENOCQ,
+                           "fi_enable: endpoint: no CQ or counter is bound; call fi_ep_bind first");
   }
   if (shares_tx_ && bindings_.shared_slots() == nullptr) {
-    return refuse_endpoint(-FI_EOPBADSTATE,
-                           "no shared transmit context is bound; call fi_ep_bind first");
+    return refuse_endpoint(
+        -FI_EOPBADSTATE,
+        "fi_enable: endpoint: no shared transmit context is bound; call fi_ep_bind first");
   }
   if (shares_rx_ && srx_ == nullptr) {
-    return refuse_endpoint(-FI_EOPBADSTATE,
-                           "no shared receive context is bound; call fi_ep_bind first");
+    return refuse_endpoint(
+        -FI_EOPBADSTATE,
+        "fi_enable: endpoint: no shared receive context is bound; call fi_ep_bind first");
   }
   if (state_.av != nullptr) state_.jobs = state_.av->jobs();
   if (!state_.jobs.empty()) {
@@ -313,7 +354,8 @@ int Endpoint::enable() {
   if (srx_ != nullptr) {
     if (srx_->av() != nullptr && srx_->av() != state_.av) {
       return refuse_endpoint(-FI_EINVAL,
-                             "bind one AV to all endpoints that share a receive context");
+                             "fi_enable: endpoint: its AV is not that of the shared receive "
+                             "context; bind one AV to all endpoints");
     }
     srx_->join(*this);
   }
@@ -341,10 +383,12 @@ int Endpoint::accept(struct fid& self, const void* data, std::size_t length) {
 int Endpoint::shutdown(std::uint64_t flags) {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!connection_) return -FI_ENOSYS;
-  if (flags != 0) return refuse_endpoint(-FI_EINVAL, "fi_shutdown: pass flags 0");
+  if (flags != 0)
+    return refuse_endpoint(-FI_EINVAL, "fi_shutdown: endpoint: flags are not supported; pass 0");
   const Guard guard(engine_.lock());
   if (!connection_->is_connected()) {
-    return refuse_endpoint(-FI_ENOTCONN, "fi_shutdown: not connected");
+    return refuse_endpoint(-FI_ENOTCONN,
+                           "fi_shutdown: endpoint: not connected; wait for FI_CONNECTED");
   }
   auto& ses = engine_.fep().ses();
   ses.initiator().request_acks_now(*state_.context);
@@ -356,7 +400,8 @@ int Endpoint::shutdown(std::uint64_t flags) {
 int Endpoint::get_option(int name, void* value, std::size_t* length) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (value == nullptr || length == nullptr) {
-    return refuse_endpoint(-FI_EINVAL, "fi_getopt: NULL argument");
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_getopt: endpoint: NULL argument; pass a value and its length");
   }
   if (name == FI_OPT_CM_DATA_SIZE && connection_) return give_option(cm::kMaxData, value, length);
   if (name == FI_OPT_TX_SIZE) return give_option(state_.config.tx_size, value, length);
@@ -373,15 +418,19 @@ int Endpoint::set_option(int name, const void* value, std::size_t length) noexce
 
 int Endpoint::set_queue_size(int name, std::size_t wanted) noexcept {
   if (state_.enabled) {
-    return refuse_endpoint(-FI_EOPBADSTATE, "fi_setopt: set queue sizes before fi_enable");
+    return refuse_endpoint(
+        -FI_EOPBADSTATE, "fi_setopt: endpoint: enabled already; set queue sizes before fi_enable");
   }
   const bool tx = name == FI_OPT_TX_SIZE;
   if (wanted == 0 || wanted > (tx ? kMaxTxSize : kMaxRxSize)) {
-    return refuse_endpoint(-FI_EINVAL, "fi_setopt: the queue size is 0 or too large");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_setopt: endpoint: the queue size is 0 or too large; see tx_attr.size and rx_attr.size");
   }
   if (tx && bindings_.shared_slots() != nullptr) {
-    return refuse_endpoint(-FI_EINVAL,
-                           "fi_setopt: set the size in the attributes of fi_stx_context");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_setopt: endpoint: a shared transmit context is bound; set the size in fi_stx_context");
   }
   (tx ? state_.config.tx_size : state_.config.rx_size) = wanted;
   return open_context();
@@ -389,7 +438,9 @@ int Endpoint::set_queue_size(int name, std::size_t wanted) noexcept {
 
 ssize_t Endpoint::cancel(void* operation_context) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (!state_.enabled) return refuse_endpoint(-FI_EOPBADSTATE, "not enabled; call fi_enable first");
+  if (!state_.enabled)
+    return refuse_endpoint(-FI_EOPBADSTATE,
+                           "fi_cancel: endpoint: not enabled; call fi_enable first");
   const Guard guard(engine_.lock());
   if (engine_.works().cancel(*this, operation_context)) return 0;
   const Time now = clock_now();

@@ -147,7 +147,9 @@ int EndpointFid::op_flags(int command, std::uint64_t& flags) noexcept {
   if (command == FI_SETOPSFLAG) return set_op_flags(flags);
   const std::uint64_t side = flags & (FI_TRANSMIT | FI_RECV);
   if (side != FI_TRANSMIT && side != FI_RECV) {
-    return refuse_endpoint(-FI_EINVAL, "FI_GETOPSFLAG: pass either FI_TRANSMIT or FI_RECV");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_control: endpoint: FI_GETOPSFLAG without a side; pass either FI_TRANSMIT or FI_RECV");
   }
   flags = side == FI_TRANSMIT ? tx_op_flags_ : rx_op_flags_;
   return 0;
@@ -157,11 +159,14 @@ int EndpointFid::set_op_flags(std::uint64_t flags) noexcept {
   const std::uint64_t side = flags & (FI_TRANSMIT | FI_RECV);
   const std::uint64_t value = flags & ~side;
   if (side != FI_TRANSMIT && side != FI_RECV) {
-    return refuse_endpoint(-FI_EINVAL, "operation flags: pass either FI_TRANSMIT or FI_RECV");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_control: endpoint: operation flags without a side; pass either FI_TRANSMIT or FI_RECV");
   }
   const bool tx = side == FI_TRANSMIT;
   if ((value & ~(tx ? endpoint_->type().tx_op_flags : kRxOpFlags)) != 0) {
-    return refuse_endpoint(-FI_EINVAL, "operation flags: unsupported flag");
+    return refuse_endpoint(
+        -FI_EINVAL, "fi_control: endpoint: unsupported operation flag; pass those of fi_getinfo");
   }
   (tx ? tx_op_flags_ : rx_op_flags_) = value;
   return 0;
@@ -183,7 +188,7 @@ int EndpointFid::control(int command, void* argument) {
   const bool known = command == FI_ALIAS || command == FI_GETOPSFLAG || command == FI_SETOPSFLAG;
   if (!known) return -FI_ENOSYS;
   if (argument == nullptr)
-    return refuse_endpoint(-FI_EINVAL, "fi_control: the argument is missing");
+    return refuse_endpoint(-FI_EINVAL, "fi_control: endpoint: the argument is NULL; pass one");
   if (command == FI_ALIAS) return alias(*static_cast<struct fi_alias*>(argument));
   return op_flags(command, *static_cast<std::uint64_t*>(argument));
 }
@@ -221,8 +226,9 @@ int take_handle(const fi_info& info, Endpoint& endpoint) {
   if (info.handle == nullptr || PassiveEndpoint::is_open(info.handle)) return 0;
   auto request = take_request(info.handle);
   if (!request) {
-    return refuse_endpoint(-FI_EINVAL,
-                           "fi_endpoint: info.handle is not that of an unanswered FI_CONNREQ");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_endpoint: info.handle: not of an unanswered FI_CONNREQ; pass the info of the event");
   }
   endpoint.connection()->set_request(*request);
   return 0;
@@ -239,8 +245,9 @@ int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
       const int result = parent.connections(config.connections);
       if (result != 0) return result;
     } else if (!is_connectionless(*info)) {
-      return refuse_endpoint(
-          -FI_EINVAL, "fi_endpoint: the info is not for FI_EP_RDM, FI_EP_MSG or FI_EP_DGRAM");
+      return refuse_endpoint(-FI_EINVAL,
+                             "fi_endpoint: ep_attr.type: not FI_EP_RDM, FI_EP_MSG or FI_EP_DGRAM; "
+                             "use an info of fi_getinfo");
     }
     config.caps = info->caps;
     config.mode = delivery_mode(info->ep_attr->type, *info->tx_attr, *info->rx_attr);

@@ -61,7 +61,8 @@ void Engine::keep(std::unique_ptr<TransportSecurity> security) { security_ = std
 int Engine::open_fep() {
   payload_mtu_ = prov::payload_mtu(params_, nic_->caps().ip_mtu);
   if (payload_mtu_ == 0) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "an MTU of %u bytes is too small for a payload of %llu\n",
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "fi_domain: MTU: %u bytes are too few for a payload of %llu; raise the MTU\n",
             nic_->caps().ip_mtu,
             static_cast<unsigned long long>(std::max<std::uint64_t>(1024, params_.payload_mtu)));
     return -FI_EINVAL;

@@ -13,11 +13,15 @@ int EpBindings::bind_cq(Cq& cq, std::uint64_t flags) {
   const bool tx = (flags & FI_TRANSMIT) != 0;
   const bool rx = (flags & FI_RECV) != 0;
   if (&cq.engine() != &engine_) {
-    return refuse_endpoint(-FI_EDOMAIN, "the CQ belongs to another domain");
+    return refuse_endpoint(
+        -FI_EDOMAIN,
+        "fi_ep_bind: endpoint: the CQ belongs to another domain; open it on the same domain");
   }
   if ((flags & ~(sides | FI_SELECTIVE_COMPLETION)) != 0 || (!tx && !rx) ||
       (tx && tx_cq_ != nullptr) || (rx && rx_cq_ != nullptr)) {
-    return refuse_endpoint(-FI_EINVAL, "bind a CQ with FI_TRANSMIT or FI_RECV, each once");
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_ep_bind: endpoint: the flags of the CQ are wrong or taken; use "
+                           "FI_TRANSMIT and FI_RECV once each");
   }
   const Guard guard(engine_.lock());
   // Operations that were posted before this CQ was bound complete in it.
@@ -25,8 +29,9 @@ int EpBindings::bind_cq(Cq& cq, std::uint64_t flags) {
   for (std::size_t i = 0; i < posted; ++i) {
     if (cq.reserve()) continue;
     cq.release(i);
-    return refuse_endpoint(-FI_ENOMEM,
-                           "the CQ cannot hold the operations posted already; bind it earlier");
+    return refuse_endpoint(
+        -FI_ENOMEM,
+        "fi_ep_bind: endpoint: the CQ cannot hold the operations posted already; bind it earlier");
   }
   holds_.emplace_back(cq.references());
   const std::uint64_t always = (flags & FI_SELECTIVE_COMPLETION) != 0 ? 0 : FI_COMPLETION;
@@ -47,15 +52,21 @@ int EpBindings::bind_counter(Cntr& counter, std::uint64_t flags) {
   constexpr std::uint64_t kTransmits = FI_SEND | FI_READ | FI_WRITE;
   constexpr std::uint64_t kReceives = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
   if (&counter.engine() != &engine_) {
-    return refuse_endpoint(-FI_EDOMAIN, "the counter belongs to another domain");
+    return refuse_endpoint(
+        -FI_EDOMAIN,
+        "fi_ep_bind: endpoint: the counter belongs to another domain; open it on the same domain");
   }
   std::uint64_t left = flags;
   if (role_ != EndpointRole::Receive) left &= ~kTransmits;
   if (role_ != EndpointRole::Transmit) left &= ~kReceives;
-  if (left != 0) return refuse_endpoint(-FI_EINVAL, "fi_ep_bind: unsupported counter flags");
+  if (left != 0)
+    return refuse_endpoint(-FI_EINVAL,
+                           "fi_ep_bind: endpoint: unsupported counter flags; see fi_endpoint(3)");
   for (std::size_t i = 0; i < kCounters; ++i) {
     if ((flags & kBits[i]) != 0 && counters_[i] != nullptr) {
-      return refuse_endpoint(-FI_EINVAL, "a counter is bound to these flags already");
+      return refuse_endpoint(-FI_EINVAL,
+                             "fi_ep_bind: endpoint: a counter is bound to these flags already; "
+                             "bind one for each flag");
     }
   }
   const Guard guard(engine_.lock());

@@ -27,7 +27,9 @@ std::size_t& SizeLimits::of_option(int name) {
 }
 
 int refuse_option_length() noexcept {
-  return refuse_endpoint(-FI_EINVAL, "fi_setopt: optlen is not that of the option's type");
+  return refuse_endpoint(
+      -FI_EINVAL,
+      "fi_setopt: endpoint: optlen is not that of the option; pass the size of its type");
 }
 
 EpOptions::EpOptions(const Bounds& bounds, std::uint64_t caps)
@@ -75,8 +77,9 @@ int EpOptions::set_size(int name, std::size_t wanted) noexcept {
     return 0;
   }
   if (wanted > most_of(name)) {
-    return refuse_endpoint(-FI_EINVAL,
-                           "fi_setopt: at most max_msg_size or inject_size is possible");
+    return refuse_endpoint(
+        -FI_EINVAL,
+        "fi_setopt: endpoint: the size is too large; pass at most max_msg_size or inject_size");
   }
   limits_.of_option(name) = wanted;
   return 0;
@@ -85,11 +88,13 @@ int EpOptions::set_size(int name, std::size_t wanted) noexcept {
 // Received bytes are always copied by the driver, so that "required" fails.
 int EpOptions::set_hmem_p2p(int wanted) noexcept {
   if (wanted < FI_HMEM_P2P_ENABLED || wanted > FI_HMEM_P2P_DISABLED) {
-    return refuse_endpoint(-FI_EINVAL, "fi_setopt: not a value of FI_OPT_FI_HMEM_P2P");
+    return refuse_endpoint(
+        -FI_EINVAL, "fi_setopt: endpoint: not a value of FI_OPT_FI_HMEM_P2P; see fi_endpoint(3)");
   }
   if (wanted == FI_HMEM_P2P_REQUIRED) {
-    return refuse_endpoint(-FI_EOPNOTSUPP,
-                           "fi_setopt: FI_HMEM_P2P_REQUIRED: received data are copied to devices");
+    return refuse_endpoint(
+        -FI_EOPNOTSUPP,
+        "fi_setopt: endpoint: received data are copied to devices; use FI_HMEM_P2P_ENABLED");
   }
   hmem_p2p_ = bounds_.p2p ? wanted : FI_HMEM_P2P_DISABLED;
   return 0;
@@ -99,16 +104,20 @@ int EpOptions::set_permission(int name, bool permitted) const noexcept {
   if (name == kOptCudaApiPermitted) {
     if (Cuda::driver() == nullptr) {
       return refuse_endpoint(-FI_EINVAL,
-                             "fi_setopt: FI_OPT_CUDA_API_PERMITTED: CUDA was not found");
+                             "fi_setopt: endpoint: FI_OPT_CUDA_API_PERMITTED without CUDA; install "
+                             "its driver library");
     }
     return permitted || !bounds_.knows_hmem
                ? 0
-               : refuse_endpoint(-FI_EOPNOTSUPP, "fi_setopt: FI_HMEM_CUDA needs calls of CUDA");
+               : refuse_endpoint(
+                     -FI_EOPNOTSUPP,
+                     "fi_setopt: endpoint: FI_HMEM_CUDA needs calls of CUDA; permit them");
   }
   // The rings to peers on this host are the domain's.
   if (!permitted && bounds_.local_rings) {
-    return refuse_endpoint(-FI_EOPNOTSUPP,
-                           "fi_setopt: only FI_UET_LOCAL=off turns shared memory off");
+    return refuse_endpoint(
+        -FI_EOPNOTSUPP,
+        "fi_setopt: endpoint: shared memory belongs to the domain; set FI_UET_LOCAL=off");
   }
   return 0;
 }

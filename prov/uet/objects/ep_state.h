@@ -40,18 +40,22 @@ struct EpState {
   }
 };
 
-// Logs why a call is refused; returns `error`.
+// Logs why a call is refused, "fi_call: object: problem; remedy"; returns `error`.
 inline int refuse_endpoint(int error, const char* why) noexcept {
-  FI_WARN(&provider, FI_LOG_EP_CTRL, "endpoint: %s\n", why);
+  FI_WARN(&provider, FI_LOG_EP_CTRL, "%s\n", why);
   return error;
 }
 
 // May an operation with FI_TRIGGER wait in the domain's queue? 0 or a negative fi_errno.
 inline int may_defer(const EpState& state) noexcept {
   if (state.engine.dead()) return -FI_EOPNOTSUPP;
-  if (!state.enabled) return refuse_endpoint(-FI_EOPBADSTATE, "not enabled; call fi_enable first");
+  if (!state.enabled)
+    return refuse_endpoint(-FI_EOPBADSTATE,
+                           "fi_sendmsg, fi_recvmsg: endpoint: not enabled; call fi_enable first");
   if ((state.caps & FI_TRIGGER) != 0) return 0;
-  return refuse_endpoint(-FI_EINVAL, "FI_TRIGGER was not requested");
+  return refuse_endpoint(
+      -FI_EINVAL,
+      "fi_sendmsg, fi_recvmsg: endpoint: FI_TRIGGER was not requested; ask for the capability");
 }
 
 }  // namespace uet::prov

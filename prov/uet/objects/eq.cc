@@ -259,7 +259,7 @@ int EqBinding::ask_events(struct fid& fid, const AvFid* const* av,
 
 int EqBinding::open(Eq& eq, Engine& engine) noexcept {
   if (eq_ != nullptr) {
-    FI_WARN(&provider, FI_LOG_EQ, "bind: an EQ is bound already\n");
+    FI_WARN(&provider, FI_LOG_EQ, "fi_ep_bind: endpoint: an EQ is bound already; bind one only\n");
     return -FI_EINVAL;
   }
   if (const int result = eq.attach(engine); result != 0) return result;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "errors.h"
@@ -15,7 +16,7 @@ namespace uet::prov {
 namespace {
 
 int refuse_identity(int error, const char* why) {
-  FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_endpoint: %s\n", why);
+  FI_WARN(&provider, FI_LOG_EP_CTRL, "%s\n", why);
   return error;
 }
 
@@ -43,16 +44,20 @@ int Identity::make(Domain& domain, const fi_info& info, std::shared_ptr<Identity
   JobId job = domain.job();
   if (info.ep_attr->type == FI_EP_DGRAM && domain.engine().params().core.pds.refuses_replayable) {
     return refuse_identity(-FI_EOPNOTSUPP,
-                           "FI_UET_TSS_KEYS: pdc-only: the secure domain has no FI_EP_DGRAM, whose "
-                           "packets can be replayed (TSS-50)");
+                           "fi_endpoint: FI_EP_DGRAM: the key file says pdc-only, since datagrams "
+                           "can be replayed (TSS-50); use FI_EP_RDM or change FI_UET_TSS_KEYS");
   }
   if (info.ep_attr->auth_key_size != 0 && domain.has_av_keys()) {
-    return refuse_identity(-FI_EINVAL, "auth_key: the domain takes the keys of its AVs");
+    return refuse_identity(
+        -FI_EINVAL,
+        "fi_endpoint: auth_key: the domain takes the keys of its AVs; leave auth_key out");
   }
   if (info.ep_attr->auth_key_size != 0) {
     const fi_ep_attr& attr = *info.ep_attr;
     const char* const problem = domain.read_job(attr.auth_key, attr.auth_key_size, job);
-    if (problem != nullptr) return refuse_identity(-FI_EINVAL, problem);
+    if (problem != nullptr) {
+      return refuse_identity(-FI_EINVAL, (std::string("fi_endpoint: ") + problem).c_str());
+    }
   }
   const bool has_key = info.ep_attr->auth_key_size != 0 || domain.auth_job().has_value();
   out.reset(new Identity(domain, job, has_key));
@@ -65,7 +70,9 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
   if (info.src_addr != nullptr) {
     const auto decoded =
         AddressFormat::decode_source(info.addr_format, info.src_addr, info.src_addrlen);
-    if (!decoded) return refuse_identity(-FI_EINVAL, "src_addr is not of addr_format");
+    if (!decoded)
+      return refuse_identity(
+          -FI_EINVAL, "fi_endpoint: src_addr: not of addr_format; pass an info of fi_getinfo");
     wanted = *decoded;
   }
   std::shared_ptr<Identity> identity;
@@ -89,7 +96,9 @@ int Identity::take_any(Domain& domain, const fi_info& info, std::shared_ptr<Iden
 
 int Identity::take_first() {
   const auto taken = domain_.take_resource_indices({}, 1, true);
-  if (!taken) return refuse_identity(-FI_ENOSPC, "all resource indices are in use");
+  if (!taken)
+    return refuse_identity(-FI_ENOSPC,
+                           "fi_endpoint: resource indices: all are in use; close an endpoint");
   name_ = av::default_address(engine_.local_address(), taken.value().pid, taken.value().index);
   name_.capabilities = capabilities_of(engine_.params());
   name_.num_resource_indices = 1;
@@ -114,14 +123,15 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
       wanted.fabric_address.bytes != FabricAddress{}.bytes && wanted.fabric_address != here.ip;
   if (other_ip || (wanted.udp_port != 0 && wanted.udp_port != here.port)) {
     return refuse_identity(-FI_EADDRNOTAVAIL,
-                           "use the domain's IP address and port, or leave them open");
+                           "fi_endpoint: src_addr: not the IP address and port of the domain; use "
+                           "these, or leave them open");
   }
   const auto slot = slot_of_port(here.port);
   if (slot && wanted.has(av::kPidOnFepValid) && wanted.pid_on_fep.value % kSharedSlots != *slot) {
     return refuse_identity(
         -FI_EADDRNOTAVAIL,
-        "packets to this pid_on_fep go to another process of the shared port: choose one that "
-        "equals the slot modulo 32, or leave pid_on_fep open");
+        "fi_endpoint: pid_on_fep: its packets go to another process of the shared port; choose one "
+        "that equals the slot modulo 32, or leave it open");
   }
   const bool by_port = av::port_name_of(wanted, first_udp_port()).has_value();
   const PidOnFep own = av::default_pid_on_fep(here.port);
@@ -132,7 +142,10 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
   }
   auto taken = domain_.take_resource_indices(asked, count);
   if (!taken && by_port && !exact) taken = domain_.take_resource_indices({}, count);
-  if (!taken) return refuse_identity(to_fi_errno(taken.error()), "the resource indices are in use");
+  if (!taken)
+    return refuse_identity(
+        to_fi_errno(taken.error()),
+        "fi_endpoint: resource indices: in use; choose others, or leave them open");
   // A PIDonFEP that was asked for keeps the initiator id of the domain's own one.
   av::UetAddress name =
       av::default_address(here, asked ? own : taken.value().pid, taken.value().index);
@@ -146,8 +159,9 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
   }
   if (!domain_.format().can_name(name)) {
     domain_.give_back({name.pid_on_fep, name.start_resource_index}, count);
-    return refuse_identity(-FI_EADDRNOTAVAIL,
-                           "the domain's addr_format cannot express the address");
+    return refuse_identity(
+        -FI_EADDRNOTAVAIL,
+        "fi_endpoint: addr_format: cannot express the address; use FI_ADDR_UET or FI_ADDR_STR");
   }
   name_ = name;
   count_ = count;

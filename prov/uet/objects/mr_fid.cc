@@ -74,11 +74,13 @@ std::uint8_t remote_access(std::uint64_t access) {
 int check_interface(const fi_mr_attr& attr, std::uint64_t flags) {
   if (attr.iface != FI_HMEM_SYSTEM && !has_device_driver(attr.iface)) {
     return refuse_mr(-FI_ENOSYS,
-                     "fi_mr_regattr: iface must be FI_HMEM_SYSTEM, or FI_HMEM_CUDA, FI_HMEM_ROCR "
-                     "or FI_HMEM_ZE where its driver is");
+                     "fi_mr_regattr: iface: not usable here; use FI_HMEM_SYSTEM, or FI_HMEM_CUDA, "
+                     "FI_HMEM_ROCR or FI_HMEM_ZE if its driver is installed");
   }
   if ((flags & FI_HMEM_DEVICE_ONLY) != 0 && attr.iface == FI_HMEM_SYSTEM) {
-    return refuse_mr(-FI_EINVAL, "fi_mr_regattr: FI_HMEM_DEVICE_ONLY, but iface is FI_HMEM_SYSTEM");
+    return refuse_mr(-FI_EINVAL,
+                     "fi_mr_regattr: iface: FI_HMEM_SYSTEM with FI_HMEM_DEVICE_ONLY; name the "
+                     "interface of the device");
   }
   return 0;
 }
@@ -89,16 +91,17 @@ int check_attr(const fi_mr_attr& attr, std::uint64_t flags, Domain& domain) {
       domain.version() < kApiDmabuf ? kHmemFlags & ~kMrDmabuf : kHmemFlags;
   const std::uint64_t known = kFlags | (domain.has_av_keys() ? kAuthKeyFlag : 0);
   if ((flags & ~(knows_hmem ? known | hmem_flags : known)) != 0) {
-    return refuse_mr(-FI_EBADFLAGS, knows_hmem ? "fi_mr_reg: a flag that is not supported"
-                                               : "fi_mr_reg: without FI_HMEM only FI_RMA_EVENT "
-                                                 "and FI_RMA_PMEM");
+    return refuse_mr(-FI_EBADFLAGS, knows_hmem ? "fi_mr_reg: flags: not supported; see fi_mr(3)"
+                                               : "fi_mr_reg: flags: not supported; without FI_HMEM "
+                                                 "use FI_RMA_EVENT and FI_RMA_PMEM only");
   }
   if (attr.iov_count > 1 || (attr.iov_count == 1 && attr.mr_iov == nullptr)) {
-    return refuse_mr(-FI_EINVAL, "fi_mr_reg: register one piece at a time (mr_iov_limit is 1)");
+    return refuse_mr(-FI_EINVAL,
+                     "fi_mr_reg: iov_count: mr_iov_limit is 1; register one piece at a time");
   }
-  if (attr.offset != 0) return refuse_mr(-FI_EINVAL, "fi_mr_reg: offset must be 0");
+  if (attr.offset != 0) return refuse_mr(-FI_EINVAL, "fi_mr_reg: offset: not supported; pass 0");
   if ((attr.access & ~kAccess) != 0)
-    return refuse_mr(-FI_EINVAL, "fi_mr_reg: unsupported access bit");
+    return refuse_mr(-FI_EINVAL, "fi_mr_reg: access: unsupported bit; see fi_mr(3)");
   return knows_hmem ? check_interface(attr, flags) : 0;
 }
 
@@ -124,14 +127,16 @@ int Mr::map_dmabuf(const fi_mr_attr& attr, const MrDmabuf& buffer) {
     hmem_ = memory_of_device(attr, base_, length_, why);
   }
   if (hmem_ != nullptr) return 0;
-  return refuse_mr(-FI_EOPNOTSUPP, "fi_mr_regattr: the dmabuf cannot be mapped for the CPU");
+  return refuse_mr(-FI_EOPNOTSUPP,
+                   "fi_mr_regattr: dmabuf: the CPU cannot map it; export it for the CPU");
 }
 
 // Where it is, and how its bytes are reached.
 int Mr::find_memory(const fi_mr_attr& attr) {
   if ((flags_ & kMrDmabuf) != 0) {
     if (attr.iov_count != 1)
-      return refuse_mr(-FI_EINVAL, "fi_mr_regattr: FI_MR_DMABUF: dmabuf is missing");
+      return refuse_mr(-FI_EINVAL,
+                       "fi_mr_regattr: dmabuf: missing although FI_MR_DMABUF is set; pass it");
     return map_dmabuf(attr, *reinterpret_cast<const MrDmabuf*>(attr.mr_iov));
   }
   if (attr.iov_count == 1) {
@@ -153,21 +158,27 @@ int Mr::find_memory(const fi_mr_attr& attr) {
 int Mr::find_key(const fi_mr_attr& attr, std::optional<JobId>& job) {
   if (attr.auth_key_size != sizeof(MrAuthKey) || attr.auth_key == nullptr) {
     return refuse_mr(-FI_EINVAL,
-                     "with FI_AV_AUTH_KEY call fi_mr_regattr, auth_key a struct fi_mr_auth_key");
+                     "fi_mr_reg: auth_key: the domain has FI_AV_AUTH_KEY; call fi_mr_regattr with "
+                     "a struct fi_mr_auth_key");
   }
   MrAuthKey key;
   std::memcpy(&key, attr.auth_key, sizeof key);
   if (key.av == nullptr || &AvFid::from(key.av).engine() != &engine_) {
-    return refuse_mr(-FI_EINVAL, "fi_mr_regattr: fi_mr_auth_key: not an AV of this domain");
+    return refuse_mr(-FI_EINVAL,
+                     "fi_mr_regattr: fi_mr_auth_key: not an AV of this domain; pass one that is");
   }
   if ((flags_ & kAuthKeyFlag) == 0) {
     return key.source == FI_ADDR_UNSPEC
                ? 0
-               : refuse_mr(-FI_EOPNOTSUPP, "fi_mr_regattr: not for one endpoint address");
+               : refuse_mr(-FI_EOPNOTSUPP,
+                           "fi_mr_regattr: fi_mr_auth_key: names one endpoint address; pass a key");
   }
   const Guard guard(engine_.lock());
   job = AvFid::from(key.av).key_job(key.source);
-  return job ? 0 : refuse_mr(-FI_EINVAL, "fi_mr_regattr: not a key of the AV");
+  return job ? 0
+             : refuse_mr(-FI_EINVAL,
+                         "fi_mr_regattr: fi_mr_auth_key: not a key of the AV; call "
+                         "fi_av_insert_auth_key first");
 }
 
 // Without remote rights no peer uses the key, so that it need not be unique.
@@ -179,7 +190,8 @@ int Mr::enter(const fi_mr_attr& attr) {
   if ((flags_ & FI_RMA_PMEM) != 0 && hmem_ == nullptr) {
     region.device = PersistentMemory::of_this_cpu();
     if (region.device == nullptr)
-      return refuse_mr(-FI_EOPNOTSUPP, "fi_mr_reg: FI_RMA_PMEM is for x86-64 only");
+      return refuse_mr(-FI_EOPNOTSUPP,
+                       "fi_mr_reg: FI_RMA_PMEM: for x86-64 only; leave the flag out");
   }
   if (domain_.mr_mode_has(FI_MR_VIRT_ADDR)) {
     region.virtual_base = reinterpret_cast<std::uintptr_t>(region.base);
@@ -226,15 +238,17 @@ int Mr::enter(const fi_mr_attr& attr) {
 int Mr::find_part(const fi_mr_attr& attr, const fid_mr& base) {
   const Mr& whole = static_cast<const Mr&>(base);
   if (&whole.engine_ != &engine_) {
-    return refuse_mr(-FI_EDOMAIN, "fi_mr_regattr: base_mr belongs to another domain");
+    return refuse_mr(-FI_EDOMAIN,
+                     "fi_mr_regattr: base_mr: belongs to another domain; pass one of this domain");
   }
   if ((flags_ & kMrDmabuf) != 0 || attr.iov_count != 1) {
-    return refuse_mr(-FI_EINVAL, "fi_mr_regattr: base_mr needs one piece in mr_iov");
+    return refuse_mr(-FI_EINVAL, "fi_mr_regattr: base_mr: mr_iov has not one piece; pass one");
   }
   base_ = static_cast<std::byte*>(attr.mr_iov->iov_base);
   length_ = attr.mr_iov->iov_len;
   if (!whole.holds(base_, length_)) {
-    return refuse_mr(-FI_EINVAL, "fi_mr_regattr: this is not all in base_mr");
+    return refuse_mr(-FI_EINVAL,
+                     "fi_mr_regattr: base_mr: does not hold all of the memory; pass a part of it");
   }
   hmem_ = whole.hmem_;
   sends_from_ = whole.sends_from_;
@@ -316,19 +330,26 @@ void Mr::change_region(Change change) {
 int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
   constexpr std::uint64_t kEvents = FI_REMOTE_READ | FI_REMOTE_WRITE;
   if (&counter.engine() != &engine_) {
-    return refuse_mr(-FI_EDOMAIN, "fi_mr_bind: the counter belongs to another domain");
+    return refuse_mr(
+        -FI_EDOMAIN,
+        "fi_mr_bind: region: the counter belongs to another domain; open it on the same domain");
   }
   if (flags == 0 || (flags & ~kEvents) != 0) {
-    return refuse_mr(-FI_EBADFLAGS, "fi_mr_bind: a counter takes FI_REMOTE_READ, FI_REMOTE_WRITE");
+    return refuse_mr(
+        -FI_EBADFLAGS,
+        "fi_mr_bind: region: unsupported counter flags; use FI_REMOTE_READ and FI_REMOTE_WRITE");
   }
   if (domain_.mr_mode_has(FI_MR_RMA_EVENT) && (enabled_ || (flags_ & FI_RMA_EVENT) == 0)) {
     return refuse_mr(-FI_EOPBADSTATE,
-                     "fi_mr_bind: register with FI_RMA_EVENT, bind, then fi_mr_enable");
+                     "fi_mr_bind: region: not open for counters; register with FI_RMA_EVENT, bind, "
+                     "then call fi_mr_enable");
   }
   const bool read = (flags & FI_REMOTE_READ) != 0;
   const bool write = (flags & FI_REMOTE_WRITE) != 0;
   if ((read && remote_read_ != nullptr) || (write && remote_write_ != nullptr)) {
-    return refuse_mr(-FI_EINVAL, "fi_mr_bind: a counter is already bound for these flags");
+    return refuse_mr(
+        -FI_EINVAL,
+        "fi_mr_bind: region: a counter is bound for these flags already; bind one for each flag");
   }
   Hold hold(counter.references());
   const Guard guard(engine_.lock());
@@ -348,12 +369,17 @@ int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
 int Mr::bind_endpoint(Engine& engine, const ri::ContextName& first, std::size_t count,
                       std::uint64_t flags) {
   if (&engine != &engine_) {
-    return refuse_mr(-FI_EDOMAIN, "fi_mr_bind: the endpoint belongs to another domain");
+    return refuse_mr(
+        -FI_EDOMAIN,
+        "fi_mr_bind: region: the endpoint belongs to another domain; open it on the same domain");
   }
-  if (flags != 0) return refuse_mr(-FI_EBADFLAGS, "fi_mr_bind: an endpoint takes no flags");
-  if (bound_) return refuse_mr(-FI_EINVAL, "fi_mr_bind: an endpoint is bound already");
+  if (flags != 0)
+    return refuse_mr(-FI_EBADFLAGS, "fi_mr_bind: region: an endpoint takes no flags; pass 0");
+  if (bound_)
+    return refuse_mr(-FI_EINVAL, "fi_mr_bind: region: an endpoint is bound already; bind one only");
   if (domain_.mr_mode_has(FI_MR_ENDPOINT) && enabled_) {
-    return refuse_mr(-FI_EOPBADSTATE, "fi_mr_bind: bind before fi_mr_enable");
+    return refuse_mr(-FI_EOPBADSTATE,
+                     "fi_mr_bind: region: enabled already; bind before fi_mr_enable");
   }
   bound_ = true;
   change_region([&](ri::MemoryRegion& region) {
@@ -380,14 +406,18 @@ int Mr::bind(struct fid* other, std::uint64_t flags) {
       return bind_endpoint(endpoint.engine(), identity.context_name(), identity.count(), flags);
     }
     default:
-      return refuse_mr(-FI_EINVAL, "fi_mr_bind: bind only a counter or an endpoint");
+      return refuse_mr(-FI_EINVAL,
+                       "fi_mr_bind: region: objects of this class cannot be bound; bind a counter "
+                       "or an endpoint");
   }
 }
 
 int Mr::enable() {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (domain_.mr_mode_has(FI_MR_ENDPOINT) && !bound_) {
-    return refuse_mr(-FI_EOPBADSTATE, "fi_mr_enable: no endpoint is bound (FI_MR_ENDPOINT)");
+    return refuse_mr(
+        -FI_EOPBADSTATE,
+        "fi_mr_enable: region: no endpoint is bound (FI_MR_ENDPOINT); call fi_mr_bind first");
   }
   enabled_ = true;
   change_region([](ri::MemoryRegion& region) { region.enabled = true; });
@@ -395,7 +425,8 @@ int Mr::enable() {
 }
 
 int Mr::get_raw(const struct fi_mr_raw_attr& request) const noexcept {
-  if (request.key_size == nullptr) return refuse_mr(-FI_EINVAL, "fi_mr_raw_attr: no key_size");
+  if (request.key_size == nullptr)
+    return refuse_mr(-FI_EINVAL, "fi_mr_raw_attr: key_size: NULL; pass one");
   const std::size_t room = *request.key_size;
   *request.key_size = sizeof key;
   if (request.base_addr != nullptr) *request.base_addr = base_address_;
@@ -419,7 +450,7 @@ void Mr::accessed_part(std::uint8_t access, std::uint64_t length) noexcept {
 int map_raw_key(const struct fi_mr_map_raw& request) noexcept {
   if (request.raw_key == nullptr || request.key == nullptr ||
       request.key_size != sizeof(std::uint64_t)) {
-    return refuse_mr(-FI_EINVAL, "fi_mr_map_raw: a raw key has 8 bytes");
+    return refuse_mr(-FI_EINVAL, "fi_mr_map_raw: key_size: a raw key has 8 bytes; pass 8");
   }
   std::memcpy(request.key, request.raw_key, sizeof(std::uint64_t));
   return 0;

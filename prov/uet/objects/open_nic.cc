@@ -77,7 +77,8 @@ int open_protection(const fi_info& info, Params& params, const char* caller, Pro
     const auto key = read_auth_key(attr.auth_key, attr.auth_key_size);
     if (!key) {
       FI_WARN(&provider, FI_LOG_DOMAIN,
-              "%s: auth_key is neither a JobID of 3 bytes nor JobID, SDI and SSI\n", caller);
+              "%s: auth_key: not a JobID of 3 bytes, nor JobID, SDI and SSI; pass one of these\n",
+              caller);
       return -FI_EINVAL;
     }
     out.job = key.value().job;
@@ -120,7 +121,8 @@ int open_nic(const fi_info& info, const Params& params, const char* caller, bool
   }
   const auto format = AddressFormat::of(info.addr_format, source->fabric_address.is_ipv6);
   if (!format) {
-    FI_WARN(&provider, FI_LOG_DOMAIN, "%s: addr_format does not fit src_addr\n", caller);
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "%s: addr_format: does not fit src_addr; pass an info of fi_getinfo\n", caller);
     return -FI_EINVAL;
   }
   out.format = *format;

@@ -28,7 +28,7 @@ constexpr std::size_t kDefaultBacklog = 128;
 constexpr int kMaxBacklog = 65536;
 
 int refuse_passive_ep(int error, const char* why) {
-  FI_WARN(&provider, FI_LOG_EP_CTRL, "passive endpoint: %s\n", why);
+  FI_WARN(&provider, FI_LOG_EP_CTRL, "%s\n", why);
   return error;
 }
 
@@ -123,7 +123,8 @@ int pep_bind(fid* fid, struct fid* other, std::uint64_t flags) noexcept {
 int pep_control(fid* fid, int command, void* argument) noexcept {
   if (command != FI_BACKLOG) return -FI_ENOSYS;
   if (argument == nullptr)
-    return refuse_passive_ep(-FI_EINVAL, "FI_BACKLOG: the argument is missing");
+    return refuse_passive_ep(-FI_EINVAL,
+                             "fi_control: passive endpoint: FI_BACKLOG without argument; pass one");
   return PassiveEndpoint::from(fid).set_backlog(*static_cast<int*>(argument));
 }
 
@@ -146,7 +147,8 @@ int pep_reject(fid_pep* pep, fid_t handle, const void* data, std::size_t length)
 int pep_getopt(fid*, int level, int name, void* value, std::size_t* length) noexcept {
   if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE) return -FI_ENOPROTOOPT;
   if (value == nullptr || length == nullptr)
-    return refuse_passive_ep(-FI_EINVAL, "fi_getopt: NULL argument");
+    return refuse_passive_ep(
+        -FI_EINVAL, "fi_getopt: passive endpoint: NULL argument; pass a value and its length");
   return give_option(cm::kMaxData, value, length);
 }
 
@@ -286,7 +288,9 @@ int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
                          wants_thread(*info_));
   if (result != 0) return result;
   if (!opened.format.can_name(station->name)) {
-    return refuse_passive_ep(-FI_EADDRNOTAVAIL, "addr_format cannot express the address");
+    return refuse_passive_ep(
+        -FI_EADDRNOTAVAIL,
+        "fi_passive_ep: addr_format: cannot express the address; use FI_ADDR_UET or FI_ADDR_STR");
   }
   format_ = opened.format;
   name_ = station->name;
@@ -299,7 +303,9 @@ int PassiveEndpoint::open(Fabric& fabric, const fi_info& info, void* context,
   const bool complete = info.ep_attr != nullptr && info.domain_attr != nullptr &&
                         info.tx_attr != nullptr && info.rx_attr != nullptr;
   if (!complete || info.ep_attr->type != FI_EP_MSG) {
-    return refuse_passive_ep(-FI_EINVAL, "fi_passive_ep: the info is not for FI_EP_MSG");
+    return refuse_passive_ep(
+        -FI_EINVAL,
+        "fi_passive_ep: ep_attr.type: not FI_EP_MSG; use an info of fi_getinfo for FI_EP_MSG");
   }
   InfoPtr copy = copy_info(info);
   if (copy == nullptr) return -FI_ENOMEM;
@@ -330,7 +336,9 @@ int PassiveEndpoint::close() noexcept {
 // 0, or the negative fi_errno of a call that needs the engine, with the reason logged.
 int PassiveEndpoint::check_open() const {
   if (station_ == nullptr) {
-    return refuse_passive_ep(-FI_EOPBADSTATE, "a domain has taken its address; close it");
+    return refuse_passive_ep(-FI_EOPBADSTATE,
+                             "fi_listen, fi_pep_bind, fi_setname: passive endpoint: a domain has "
+                             "taken its address; close it");
   }
   return station_->engine.dead() ? -FI_EOPNOTSUPP : 0;
 }
@@ -349,7 +357,8 @@ InfoPtr PassiveEndpoint::hand_over() {
 int PassiveEndpoint::bind(struct fid& other, std::uint64_t flags) {
   if (const int result = check_open(); result != 0) return result;
   if (other.fclass != FI_CLASS_EQ || flags != 0) {
-    return refuse_passive_ep(-FI_EINVAL, "fi_pep_bind: bind an EQ, with flags 0");
+    return refuse_passive_ep(
+        -FI_EINVAL, "fi_pep_bind: passive endpoint: not an EQ, or flags; bind an EQ with flags 0");
   }
   return eq_.open(Eq::from(&other), station_->engine);
 }
@@ -357,10 +366,12 @@ int PassiveEndpoint::bind(struct fid& other, std::uint64_t flags) {
 int PassiveEndpoint::listen() {
   if (const int result = check_open(); result != 0) return result;
   if (eq_.eq() == nullptr)
-    return refuse_passive_ep(-FI_ENOEQ, "no EQ is bound; call fi_pep_bind first");
+    return refuse_passive_ep(-FI_ENOEQ,
+                             "fi_listen: passive endpoint: no EQ is bound; call fi_pep_bind first");
   const Guard guard(station_->engine.lock());
   if (listens_)
-    return refuse_passive_ep(-FI_EOPBADSTATE, "fi_listen: the passive endpoint listens already");
+    return refuse_passive_ep(-FI_EOPBADSTATE,
+                             "fi_listen: passive endpoint: listens already; call fi_listen once");
   station_->listener->listen(backlog_);
   listens_ = true;
   return 0;
@@ -368,7 +379,8 @@ int PassiveEndpoint::listen() {
 
 int PassiveEndpoint::set_backlog(int backlog) {
   if (backlog <= 0 || backlog > kMaxBacklog) {
-    return refuse_passive_ep(-FI_EINVAL, "FI_BACKLOG: the number is not 1 to 65536");
+    return refuse_passive_ep(
+        -FI_EINVAL, "fi_control: passive endpoint: FI_BACKLOG out of range; pass 1 to 65536");
   }
   if (const int result = check_open(); result != 0) return result;
   const Guard guard(station_->engine.lock());
@@ -379,11 +391,18 @@ int PassiveEndpoint::set_backlog(int backlog) {
 
 int PassiveEndpoint::set_name(const void* address, std::size_t length) {
   if (const int result = check_open(); result != 0) return result;
-  if (listens_) return refuse_passive_ep(-FI_EOPBADSTATE, "call fi_setname before fi_listen");
+  if (listens_)
+    return refuse_passive_ep(
+        -FI_EOPBADSTATE,
+        "fi_setname: passive endpoint: listens already; call fi_setname before fi_listen");
   if (eq_.eq() != nullptr)
-    return refuse_passive_ep(-FI_EOPBADSTATE, "call fi_setname before fi_pep_bind");
+    return refuse_passive_ep(
+        -FI_EOPBADSTATE,
+        "fi_setname: passive endpoint: an EQ is bound; call fi_setname before fi_pep_bind");
   if (!AddressFormat::decode(info_->addr_format, address, length)) {
-    return refuse_passive_ep(-FI_EINVAL, "fi_setname: the address is not of addr_format");
+    return refuse_passive_ep(
+        -FI_EINVAL,
+        "fi_setname: passive endpoint: the address is not of addr_format; pass one that is");
   }
   const auto* bytes = static_cast<const std::byte*>(address);
   std::vector<std::byte> old(static_cast<std::byte*>(info_->src_addr),
@@ -417,13 +436,15 @@ std::optional<cm::PeerRequest> PassiveEndpoint::take(const cm::RequestKey& key) 
 int PassiveEndpoint::reject(struct fid* handle, const void* data, std::size_t length) {
   if (const int result = check_open(); result != 0) return result;
   if (length > cm::kMaxData || (data == nullptr && length > 0)) {
-    return refuse_passive_ep(-FI_EINVAL,
-                             "fi_reject: NULL or more data than FI_OPT_CM_DATA_SIZE says");
+    return refuse_passive_ep(
+        -FI_EINVAL,
+        "fi_reject: passive endpoint: NULL or too much data; pass at most FI_OPT_CM_DATA_SIZE");
   }
   const auto request = Handles::instance().take(handle);
   if (!request || request->listener != this) {
     return refuse_passive_ep(-FI_EINVAL,
-                             "fi_reject: the handle is not that of an unanswered FI_CONNREQ");
+                             "fi_reject: passive endpoint: not the handle of an unanswered "
+                             "FI_CONNREQ; pass that of the event");
   }
   return reject(request->key, {static_cast<const std::byte*>(data), length});
 }

@@ -44,7 +44,7 @@ fi_ops_poll poll_set_ops = {
 };
 
 int refuse_poll_set(int error, const char* why) noexcept {
-  FI_WARN(&provider, FI_LOG_DOMAIN, "poll set: %s\n", why);
+  FI_WARN(&provider, FI_LOG_DOMAIN, "%s\n", why);
   return error;
 }
 
@@ -67,11 +67,15 @@ int PollSet::add(struct fid* member, std::uint64_t flags) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   const bool is_queue = member->fclass == FI_CLASS_CQ;
   if (flags != 0 || (!is_queue && member->fclass != FI_CLASS_CNTR)) {
-    return refuse_poll_set(-FI_EINVAL, "add only CQs and counters, with flags 0");
+    return refuse_poll_set(-FI_EINVAL,
+                           "fi_poll_add: poll set: neither CQ nor counter, or flags; add CQs and "
+                           "counters with flags 0");
   }
   Engine& its_engine = is_queue ? Cq::from(member).engine() : Cntr::from(member).engine();
   if (&its_engine != &engine_)
-    return refuse_poll_set(-FI_EDOMAIN, "the object is of another domain");
+    return refuse_poll_set(
+        -FI_EDOMAIN,
+        "fi_poll_add: poll set: the object belongs to another domain; add those of one domain");
   References& references =
       is_queue ? Cq::from(member).references() : Cntr::from(member).references();
   return guarded([&] {
@@ -83,11 +87,14 @@ int PollSet::add(struct fid* member, std::uint64_t flags) noexcept {
 
 int PollSet::remove(struct fid* member, std::uint64_t flags) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (flags != 0) return refuse_poll_set(-FI_EINVAL, "flags must be 0");
+  if (flags != 0)
+    return refuse_poll_set(-FI_EINVAL, "fi_poll_del: poll set: flags are not supported; pass 0");
   const Guard guard(engine_.lock());
   const auto found = std::find_if(members_.begin(), members_.end(),
                                   [&](const Member& each) { return each.fid == member; });
-  if (found == members_.end()) return refuse_poll_set(-FI_EINVAL, "the object is not in the set");
+  if (found == members_.end())
+    return refuse_poll_set(
+        -FI_EINVAL, "fi_poll_del: poll set: the object is not in the set; call fi_poll_add first");
   members_.erase(found);
   return 0;
 }
@@ -110,7 +117,8 @@ int poll_open(fid_domain* domain, fi_poll_attr* attr, fid_poll** set) noexcept {
   return guarded([&] {
     Domain& parent = Domain::from(domain);
     if (parent.engine().dead()) return -FI_EOPNOTSUPP;
-    if (attr != nullptr && attr->flags != 0) return refuse_poll_set(-FI_EINVAL, "flags must be 0");
+    if (attr != nullptr && attr->flags != 0)
+      return refuse_poll_set(-FI_EINVAL, "fi_poll_open: poll set: flags are not supported; pass 0");
     *set = create<PollSet>(parent);
     return 0;
   });

@@ -128,16 +128,18 @@ Result<void> hand_over(Engine& engine, Queue& queue, const RxCall& call,
 template <class GetAv, class Post>
 ssize_t post_receive(Engine& engine, const RxCall& call, const ReceiveSettings& settings, GetAv av,
                      Post post) noexcept {
-  const auto refuse = [](int error, const char* why) {
-    FI_WARN(&provider, FI_LOG_EP_DATA, "receive: %s\n", why);
+  const auto refuse = [&call](int error, const char* why) {
+    const char* const name = call.tagged ? "fi_trecv" : "fi_recv";
+    FI_WARN(&provider, FI_LOG_EP_DATA, "%s: endpoint: %s\n", name, why);
     return error;
   };
   if (const char* why = refuse_receive(call, settings)) return refuse(-FI_EINVAL, why);
   if (call.tagged && engine.params().profile == Profile::AiBase) {
-    return refuse(-FI_EOPNOTSUPP, "FI_UET_PROFILE=ai_base has no tagged messages");
+    return refuse(-FI_EOPNOTSUPP,
+                  "the profile has no tagged messages; use FI_UET_PROFILE=ai_full or hpc");
   }
   if (call.tagged && call.ignore != 0 && engine.params().profile != Profile::Hpc) {  // SES-41
-    return refuse(-FI_EINVAL, "FI_UET_PROFILE: only the profile hpc ignores bits of a tag");
+    return refuse(-FI_EINVAL, "the profile does not ignore bits of a tag; use FI_UET_PROFILE=hpc");
   }
 
   const Guard guard(engine.lock(), call.locked);
@@ -145,14 +147,16 @@ ssize_t post_receive(Engine& engine, const RxCall& call, const ReceiveSettings& 
   const bool directed = call.tagged ? settings.tagged_directed : settings.directed;
   const bool by_key = (call.flags & kAuthKeyFlag) != 0;
   if (by_key && !directed) {
-    return refuse(-FI_EINVAL, "FI_AUTH_KEY needs FI_DIRECTED_RECV or FI_TAGGED_DIRECTED_RECV");
+    return refuse(
+        -FI_EINVAL,
+        "FI_AUTH_KEY without its capability; ask for FI_DIRECTED_RECV or FI_TAGGED_DIRECTED_RECV");
   }
   if (directed && call.from != FI_ADDR_UNSPEC) {
     const AvFid* known = av();
     if (known != nullptr && by_key) source.job = known->key_job(call.from);
     if (known != nullptr && !by_key) source.peer = known->peer(call.from);
     if (!source.peer && !source.job) {
-      return refuse(-FI_EINVAL, "the source address is not in the AV");
+      return refuse(-FI_EINVAL, "the source address is not in the AV; call fi_av_insert first");
     }
   }
   const Time now = clock_now();
@@ -164,7 +168,8 @@ ssize_t post_receive(Engine& engine, const RxCall& call, const ReceiveSettings& 
   // Progress here: the application may repeat the post without reading a queue.
   if (posted.error() == Error::Again) engine.progress(now);
   if (posted.error() == Error::NotFound) {
-    return refuse(-FI_ENOENT, "FI_CLAIM: no message was claimed with this context");
+    return refuse(-FI_ENOENT,
+                  "FI_CLAIM without a message of this context; claim one with FI_PEEK first");
   }
   return to_fi_errno(posted.error());
 }

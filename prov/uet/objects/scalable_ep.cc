@@ -66,7 +66,7 @@ fi_ops_ep sep_ops = {
 fi_ops_cm sep_cm_ops = name_only(sep_getname);
 
 int refuse_scalable_ep(int error, const char* why) {
-  FI_WARN(&provider, FI_LOG_EP_CTRL, "scalable endpoint: %s\n", why);
+  FI_WARN(&provider, FI_LOG_EP_CTRL, "%s\n", why);
   return error;
 }
 
@@ -108,11 +108,13 @@ int ScalableEndpoint::open(Domain& domain, const fi_info& info, void* context,
                            ScalableEndpoint*& out) {
   if (domain.engine().dead()) return -FI_EOPNOTSUPP;
   if (!is_connectionless(info)) {
-    return refuse_scalable_ep(-FI_EINVAL, "the info is not for FI_EP_RDM or FI_EP_DGRAM");
+    return refuse_scalable_ep(
+        -FI_EINVAL,
+        "fi_scalable_ep: ep_attr.type: not FI_EP_RDM or FI_EP_DGRAM; use an info of fi_getinfo");
   }
   if (info.ep_attr->tx_ctx_cnt > kMaxContexts || info.ep_attr->rx_ctx_cnt > kMaxContexts) {
-    return refuse_scalable_ep(-FI_EINVAL,
-                              "ep_attr.tx_ctx_cnt or rx_ctx_cnt is more than max_ep_tx_ctx");
+    return refuse_scalable_ep(
+        -FI_EINVAL, "fi_scalable_ep: ep_attr: too many contexts; ask for at most max_ep_tx_ctx");
   }
   std::unique_ptr<ScalableEndpoint> endpoint(new ScalableEndpoint(domain, info, context));
   const int result = Identity::take(domain, info, endpoint->rx_.size(), endpoint->identity_);
@@ -136,13 +138,19 @@ int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
     case FI_CLASS_AV:
       break;
     default:
-      return refuse_scalable_ep(-FI_EINVAL,
-                                "fi_scalable_ep_bind: bind only an AV, all else to the contexts");
+      return refuse_scalable_ep(
+          -FI_EINVAL,
+          "fi_scalable_ep_bind: scalable endpoint: not an AV; bind other objects to its contexts");
   }
   AvFid& av = AvFid::from(other);
   if (&av.engine() != &engine_)
-    return refuse_scalable_ep(-FI_EDOMAIN, "the AV belongs to another domain");
-  if (av_ != nullptr) return refuse_scalable_ep(-FI_EINVAL, "an AV is bound already");
+    return refuse_scalable_ep(-FI_EDOMAIN,
+                              "fi_scalable_ep_bind: scalable endpoint: the AV belongs to another "
+                              "domain; open it on the same domain");
+  if (av_ != nullptr)
+    return refuse_scalable_ep(
+        -FI_EINVAL,
+        "fi_scalable_ep_bind: scalable endpoint: an AV is bound already; bind one only");
   av_ = &av;
   av_hold_ = Hold(av.references());
   return 0;
@@ -152,8 +160,11 @@ int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
 int ScalableEndpoint::control(int command) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (command != FI_ENABLE) return -FI_ENOSYS;
-  return av_ != nullptr ? 0
-                        : refuse_scalable_ep(-FI_ENOAV, "no AV is bound; call fi_scalable_ep_bind");
+  return av_ != nullptr
+             ? 0
+             : refuse_scalable_ep(
+                   -FI_ENOAV,
+                   "fi_enable: scalable endpoint: no AV is bound; call fi_scalable_ep_bind first");
 }
 
 EndpointConfig ScalableEndpoint::config_of(EndpointRole role, const fi_tx_attr& tx,
@@ -218,11 +229,13 @@ int ScalableEndpoint::open_context(Contexts& contexts, int index, const Endpoint
                                    fid_ep** ep, void* context) {
   if (index < 0 || static_cast<std::size_t>(index) >= contexts.size()) {
     return refuse_scalable_ep(-FI_EINVAL,
-                              "the index must be below ep_attr.tx_ctx_cnt or rx_ctx_cnt");
+                              "fi_tx_context, fi_rx_context: index: not below ep_attr.tx_ctx_cnt "
+                              "or rx_ctx_cnt; pass one that is");
   }
   auto& place = contexts[static_cast<std::size_t>(index)];
   if (!place.expired())
-    return refuse_scalable_ep(-FI_EBUSY, "close the open context of this index first");
+    return refuse_scalable_ep(
+        -FI_EBUSY, "fi_tx_context, fi_rx_context: index: its context is open; close it first");
   std::shared_ptr<Endpoint> opened;
   if (const int result = Endpoint::open(domain_, config, context, opened); result != 0) {
     return result;

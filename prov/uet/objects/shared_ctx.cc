@@ -64,7 +64,8 @@ int stx_open(fid_domain* domain, fi_tx_attr* attr, fid_stx** stx, void* context)
     const Limits limits =
         limits_for(engine.params(), engine.payload_mtu(), rdm_of(engine.params().profile));
     if (const char* why = refuse_tx(asked, limits)) {
-      FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_stx_context: attribute refused: %s\n", why);
+      FI_WARN(&provider, FI_LOG_EP_CTRL,
+              "fi_stx_context: %s: not supported; use attributes of fi_getinfo\n", why);
       return -FI_EINVAL;
     }
     *stx = create<Stx>(parent, asked, context);
@@ -256,7 +257,8 @@ int Srx::control(int command, void* argument) noexcept {
   const bool of_receives = flags != nullptr && (*flags & (FI_TRANSMIT | FI_RECV)) == FI_RECV;
   if (!of_receives || (command == FI_SETOPSFLAG && (*flags & ~(kRxOpFlags | FI_RECV)) != 0)) {
     FI_WARN(&provider, FI_LOG_EP_CTRL,
-            "shared receive context: pass FI_RECV and only flags of receives\n");
+            "fi_control: shared receive context: wrong operation flags; pass FI_RECV and flags of "
+            "receives\n");
     return -FI_EINVAL;
   }
   if (command == FI_GETOPSFLAG) {
@@ -349,7 +351,8 @@ int srx_open(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) 
       return 0;
     }
     if (const char* why = refuse_rx(asked, Limits{})) {
-      FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_srx_context: attribute refused: %s\n", why);
+      FI_WARN(&provider, FI_LOG_EP_CTRL,
+              "fi_srx_context: %s: not supported; use attributes of fi_getinfo\n", why);
       return -FI_EINVAL;
     }
     *srx = create<Srx>(parent, asked, context);

@@ -69,7 +69,7 @@ thread_local const fi_deferred_work* queueing = nullptr;
 thread_local std::uint64_t queueing_flags = 0;
 
 int refuse_work(int error, const char* why) noexcept {
-  FI_WARN(&provider, FI_LOG_DOMAIN, "triggered or deferred operation: %s\n", why);
+  FI_WARN(&provider, FI_LOG_DOMAIN, "%s\n", why);
   return error;
 }
 
@@ -105,7 +105,9 @@ ssize_t post_through_endpoint(const fi_deferred_work& work) noexcept {
                                   op.fetch.desc, op.fetch.iov_count, op.flags | FI_TRIGGER);
     }
     default:
-      return refuse_work(-FI_ENOSYS, "this op_type is not supported");
+      return refuse_work(
+          -FI_ENOSYS,
+          "fi_control: FI_QUEUE_WORK: this op_type is not supported; see fi_trigger(3)");
   }
 }
 
@@ -155,17 +157,25 @@ int set_trigger(Work& work, Engine& engine, void* context) noexcept {
   } else {
     const auto* triggered = static_cast<const fi_triggered_context*>(context);
     if (triggered == nullptr || triggered->event_type != FI_TRIGGER_THRESHOLD) {
-      return refuse_work(-FI_EINVAL, "the context must be a fi_triggered_context with a threshold");
+      return refuse_work(-FI_EINVAL,
+                         "fi_sendmsg, fi_recvmsg: FI_TRIGGER: no threshold; pass a "
+                         "fi_triggered_context as context");
     }
     work.threshold = triggered->trigger.threshold.threshold;
     counter = triggered->trigger.threshold.cntr;
   }
-  if (counter == nullptr) return refuse_work(-FI_EINVAL, "the counter to wait for is missing");
+  if (counter == nullptr)
+    return refuse_work(
+        -FI_EINVAL,
+        "fi_control, fi_sendmsg: trigger: the counter to wait for is missing; pass one");
   work.trigger = &Cntr::from(counter);
   work.trigger_hold = Hold(work.trigger->references());
   const bool ours = &work.trigger->engine() == &engine &&
                     (work.completion == nullptr || &work.completion->engine() == &engine);
-  return ours ? 0 : refuse_work(-FI_EDOMAIN, "a counter belongs to another domain");
+  return ours ? 0
+              : refuse_work(-FI_EDOMAIN,
+                            "fi_control, fi_sendmsg: trigger: a counter belongs to another domain; "
+                            "open it on the same domain");
 }
 
 }  // namespace
@@ -227,10 +237,14 @@ int WorkQueue::queue_counter_work(fi_deferred_work& deferred) noexcept {
   return guarded([&] {
     Cntr& target = Cntr::from(deferred.op.cntr->cntr);
     if (deferred.completion_cntr != nullptr) {
-      return refuse_work(-FI_EINVAL, "work on a counter must have no completion_cntr");
+      return refuse_work(
+          -FI_EINVAL,
+          "fi_control: FI_QUEUE_WORK: work on a counter has a completion_cntr; pass none");
     }
     if (&target.engine() != &engine_) {
-      return refuse_work(-FI_EDOMAIN, "the counter to change belongs to another domain");
+      return refuse_work(-FI_EDOMAIN,
+                         "fi_control: FI_QUEUE_WORK: the counter to change belongs to another "
+                         "domain; open it on the same domain");
     }
     auto work = std::make_unique<Work>();
     if (const int result = set_trigger(*work, engine_, nullptr); result != 0) return result;

@@ -91,7 +91,9 @@ bool Sleeper::wait(int activity, Time end) const noexcept {
 
 int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engine* engine) {
   if (is_beyond(kind, FI_WAIT_POLLFD)) {
-    FI_WARN(&provider, FI_LOG_CORE, "wait object %u is not supported\n", raw_number(kind));
+    FI_WARN(&provider, FI_LOG_CORE,
+            "fi_cq_open, fi_cntr_open: wait object %u: not supported; use FI_WAIT_FD\n",
+            raw_number(kind));
     return -FI_EINVAL;
   }
   switch (kind) {
@@ -111,7 +113,8 @@ int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engi
     }
     case FI_WAIT_SET: {
       if (set == nullptr || set->fid.fclass != FI_CLASS_WAIT) {
-        FI_WARN(&provider, FI_LOG_CORE, "FI_WAIT_SET: wait_set must come from fi_wait_open\n");
+        FI_WARN(&provider, FI_LOG_CORE,
+                "fi_cq_open, fi_cntr_open: wait_set: not of fi_wait_open; pass one that is\n");
         return -FI_EINVAL;
       }
       WaitSet& wait_set = WaitSet::from(set);
