@@ -23,7 +23,7 @@ elseif(UET_PGO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       message(FATAL_ERROR "UET_PROFILE: there is no profile in ${profile}")
     endif()
   endif()
-  # What the training does not run is compiled as ever; files of other programs have no profile.
+  # Code that the training does not run is compiled as ever; files of other programs have no profile.
   set(uet_pgo -fprofile-use=${profile} -fprofile-prefix-path=${PROJECT_BINARY_DIR}
     -fprofile-partial-training -Wno-missing-profile)
 endif()

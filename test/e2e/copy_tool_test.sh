@@ -145,7 +145,7 @@ for _ in 1 2 3; do
   rm "$scratch/served/big"  # it was faster than we
 done
 [[ -n "$(parts)" && ! -e "$scratch/served/big" ]] || fail "no part of a killed transfer"
-# The server notices the death within two periods of keep_alive_ms, and lets go of the part.
+# The server notices the death within two periods of keep_alive_ms, and frees the part.
 for _ in $(seq 300); do
   if run big "$host:big" --json; then break; fi
   grep -q 'another transfer writes' "$scratch/out" || fail "the restart: $(cat "$scratch/out")"

@@ -58,7 +58,7 @@ for capture in "$scratch"/*.pcapng; do
   number=$((number + 1))
 done
 [[ "$number" == 4 ]] || fail "$number captures, not 4"
-# What the capture of a host shows of a write of 16,384 bytes, from one end and from the other.
+# Lines that the capture of a host shows of a write of 16,384 bytes, from one end and from the other.
 for path in "10.0.0.11 10.0.1.11 2" "10.0.0.12 10.0.1.12 3" "10.0.1.11 10.0.0.11 0" "10.0.1.12 10.0.0.12 1"; do
   read -r from to pid <<<"$path"
   write="$from:[0-9]+ > $to:[0-9]+ +RUD_REQ .*WRITE REQUEST_STD msg 1 job 101 pid $pid ri 10 .* match 0xacce5 "

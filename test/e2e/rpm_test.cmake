@@ -41,7 +41,7 @@ foreach(module IN LISTS MODULES)
   demand_needs(libfabric-uet-nic-${module} "libfabric-uet = ")
 endforeach()
 
-# What they need are packages of another distribution than this one, hence --nodeps.
+# Their dependencies are packages of another distribution than this one, hence --nodeps.
 execute_process(COMMAND ${rpm} --root ${ROOT}/installed --dbpath /rpm-data --nodeps --noscripts
   --install ${packages} COMMAND_ERROR_IS_FATAL ANY)
 get_filename_component(plug_ins ${PLUGIN} DIRECTORY)

@@ -269,6 +269,7 @@ std::vector<std::string> scripts() {
   for (const char* tree : {"cmake", "scripts", "bench", "contrib", "netsim", "fabtests", "examples",
                            "tools", "test", "src", "prov"}) {
     for (std::string& file : files_under(kSource, tree)) {
+      if (file.starts_with("test/fuzz/corpus/")) continue;
       const std::string name = file.substr(file.rfind('/') + 1);
       const bool is_script = name == "CMakeLists.txt" || name.ends_with(".cmake") ||
                              name.ends_with(".sh") || name.ends_with(".py") ||

@@ -39,7 +39,7 @@ run() {
 }
 # expect WHAT IS WANTED
 expect() {
-  [[ "$2" == "$3" ]] || fail "$1: '$2' in place of '$3'" "look at scripts/stages.sh"
+  [[ "$2" == "$3" ]] || fail "$1: '$2' instead of '$3'" "look at scripts/stages.sh"
 }
 
 say "Stages"
