@@ -103,9 +103,9 @@ std::uint64_t Cntr::poll(const std::uint64_t& number, std::uint64_t& told) noexc
     const Guard guard(engine_.lock());
     engine_.progress(clock_now());
     told = result = number;
-    idle = engine_.idle_for_long();
+    idle = engine_.patience().exhausted();
   }
-  if (idle) sched_yield();
+  if (idle) engine_.patience().yield();
   return result;
 }
 

@@ -270,9 +270,9 @@ ssize_t Cq::read_for_owner() noexcept {
   {
     const Guard guard(engine_.lock());
     engine_.progress(clock_now());
-    if (!engine_.idle_for_long()) return 0;
+    if (!engine_.patience().exhausted()) return 0;
   }
-  sched_yield();
+  engine_.patience().yield();
   return 0;
 }
 
@@ -292,9 +292,9 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
     } else if (front().err != 0) {
       result = -FI_EAVAIL;
     }
-    idle = result == -FI_EAGAIN && engine_.idle_for_long();
+    idle = result == -FI_EAGAIN && engine_.patience().exhausted();
   }
-  if (idle) sched_yield();
+  if (idle) engine_.patience().yield();
   return result;
 }
 

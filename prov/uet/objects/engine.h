@@ -16,6 +16,7 @@
 #include "objects/fabric_events.h"
 #include "objects/live_stats.h"
 #include "objects/lock.h"
+#include "objects/patience.h"
 #include "objects/progress.h"
 #include "objects/stats.h"
 #include "objects/trigger.h"
@@ -79,9 +80,8 @@ class Engine final : public ListNode<ForkTag> {
     }
     return end_pass(push_after_take(now) || taken, now);
   }
-  // Nothing has come for so many passes that the polling caller should yield the processor: the
-  // peer may wait for this very core.
-  bool idle_for_long() const UET_REQUIRES(lock_) { return idle_passes_ >= kPatientPasses; }
+  // Of callers that poll: with the lock, except for its `yield`.
+  Patience& patience() { return patience_; }
   // The end of a call that posts a receive or cancels: sends what is ready, unless more follows at
   // once (FI_MORE).
   void posted(Time now, bool more) UET_REQUIRES(lock_) {
@@ -151,7 +151,7 @@ class Engine final : public ListNode<ForkTag> {
     }
     if (client_ != nullptr) client_->run(now);
     protected_notice_.look(fep_->protected_dropped(), now);
-    idle_passes_ = busy ? 0 : idle_passes_ + 1;
+    patience_.passed(busy, now);
     wake_sleepers_in_time();
     if (stats_signal_.requested()) live_.write_all(*this, "SIGUSR2", now);
     live_.passed(*this, busy, now);
@@ -170,7 +170,6 @@ class Engine final : public ListNode<ForkTag> {
     return client_ != nullptr ? std::min(fep, client_->next_deadline()) : fep;
   }
 
-  static constexpr unsigned kPatientPasses = 32;
   static constexpr unsigned kMostBursts = 128;  // one holds 64 packets at most
 
   const Params params_;
@@ -183,7 +182,7 @@ class Engine final : public ListNode<ForkTag> {
   std::unique_ptr<nic::Nic> nic_;
   nic::PlacingCopy placing_copy_;
   std::unique_ptr<fep::Fep> fep_;
-  unsigned idle_passes_ UET_GUARDED_BY(lock_) = 0;
+  Patience patience_;
   ProtectedNotice protected_notice_ UET_GUARDED_BY(lock_);
   Timer timer_;
   nic::FileDescriptor activity_;  // of the NIC's descriptor, once it is watched, and the timer
