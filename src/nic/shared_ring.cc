@@ -83,7 +83,7 @@ bool RingProducer::put(const Packet& packet) {
   std::memcpy(end, packet.head().data(), packet.head().size());
   end += packet.head().size();
   if (packet.device != nullptr) [[unlikely]] {
-    end = copy_payload(packet, end);
+    copy_payload(packet, end);
   } else {
     for (const Slice& slice : packet.payload) end = copy_.write(end, slice);
   }

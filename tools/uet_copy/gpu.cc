@@ -100,7 +100,7 @@ std::byte* Gpu::allocate(std::size_t bytes) {
   DevicePointer memory = 0;
   const std::string what = std::to_string(bytes) + " bytes of";
   in_context(what.c_str(), [&] { return functions_->allocate(&memory, bytes); });
-  return reinterpret_cast<std::byte*>(memory);
+  return reinterpret_cast<std::byte*>(memory);  // NOLINT(performance-no-int-to-ptr)
 }
 
 void Gpu::free(std::byte* memory) noexcept {
