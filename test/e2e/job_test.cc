@@ -213,7 +213,8 @@ struct Setting {
 };
 
 // A process of the first setting receives; one of the other tries to send to it, to write to and to
-// read from it. Empty if all of it worked (`same`), or none of it did; else what was wrong.
+// read from it. Returns an empty text if all three work (`same` is true) or all three fail (`same`
+// is false); else the text names the operation that did otherwise.
 std::string try_between(const Setting& one, const Setting& other, bool same) {
   ChannelPair channels;
   Process target("target", one.environment, [&] {

@@ -212,7 +212,7 @@ TEST_F(UnsolicitedCredit, Cms223_InTurnUpToTheBoundWithoutRequests) {
   pacer.on_target(sources[1], 10, now);
   const auto asked = run(3);
   ASSERT_EQ(asked.size(), 3U);
-  EXPECT_EQ(asked[2].source, 'A') << "what was asked for goes first";
+  EXPECT_EQ(asked[2].source, 'A') << "requested credit precedes unsolicited credit";
   EXPECT_EQ(sources[0].granted_units, 100U);
   EXPECT_EQ(sources[1].granted_units, 10U);
   pacer.on_arrival(sources[0], {.target = 100, .bytes = 100 * 256}, now);
