@@ -150,7 +150,7 @@ constexpr Tunable kDelivery[] = {
     {"dscp_data", "DSCP of data packets whose traffic class is FI_TC_UNSPEC, a number of 6 bits.",
      pds_count<&Pds::dscp_data>(0, 63), true},
     {"dscp_control", "DSCP of ACKs and other control packets, a number of 6 bits.",
-     pds_count<&Pds::dscp_control>(0, 63), true},
+     pds_count<&Pds::dscp_control>(0, 63)},
     {"dscp_retransmission",
      "DSCP of retransmitted data packets whose traffic class is FI_TC_UNSPEC, a number of 6 bits; "
      "data: the value of FI_UET_DSCP_DATA.",

@@ -19,19 +19,9 @@
 namespace uet::ses {
 namespace {
 
-constexpr std::size_t kMaxInjectBytes = 4096;  // section 12.1
-
-Result<void> check(const Context& context, const TxOp& op, std::size_t max_inject_bytes,
-                   std::uint32_t payload_mtu, std::uint64_t most_bytes = kMaxMessageBytes) {
-  if (op.peer == nullptr || op.local.size() > kMaxIoSlices) return Error::Invalid;
-  for (const IoSlice& slice : op.local) {
-    if (slice.data == nullptr && slice.length > 0) return Error::Invalid;
-  }
-  const std::uint64_t length = total_length(op.local);
-  if (length > (op.inject ? max_inject_bytes : most_bytes)) return Error::TooLong;
-  if (op.peer->one_mtu && length > payload_mtu) return Error::TooLong;
-  if (context.transmitting_count >= context.config.tx_size) return Error::Again;
-  return {};
+// Has the context as many operations in progress as it may have?
+bool is_full(const Context& context) {
+  return context.transmitting_count >= context.config.tx_size;
 }
 
 // Atomics never come here (SES-95). ROD would lose its order, and immediate data would be told at
@@ -76,7 +66,8 @@ bool is_done(const TxMessage& message) {
 }  // namespace
 
 Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters)
-    : payload_mtu_(parameters.payload_mtu),
+    : limits_(OperationLimits::of(parameters, pieces.largest())),
+      payload_mtu_(parameters.payload_mtu),
       uses_rudi_(parameters.rudi),
       short_headers_(parameters.short_headers),
       pieces_(pieces),
@@ -115,12 +106,15 @@ void Initiator::attach(pds::Delivery& delivery) {
 // One whose fence, or that of an earlier one, holds it back starts in progress().
 template <class Op>
 Result<void> Initiator::post(Context& context, const Op& op, Time now) {
+  const auto possible = check_operation(op, context.config.mode, limits_);
+  if (!possible) return possible;
+  if (is_full(context)) return Error::Again;
   const Result<TxMessage*> made = make(context, op);
   if (!made) return made.error();
   TxMessage& message = *made.value();
   const bool cut = message.kind != Kind::Read && !is_atomic(message.kind);
   if (cut) {
-    const Copying when{op.inject, max_inject_bytes(), payload_mtu_};
+    const Copying when{op.inject, limits_.inject_bytes, payload_mtu_};
     if (const auto held = hold_payload(message, when, pieces_, staging_); !held) {
       release(message);
       return held;
@@ -144,14 +138,9 @@ template Result<void> Initiator::post(Context&, const SendOp&, Time);
 template Result<void> Initiator::post(Context&, const RmaOp&, Time);
 template Result<void> Initiator::post(Context&, const AtomicOp&, Time);
 
-// Each make() checks an operation, takes a message for it and fills in its header.
+// Each make() takes a message for an operation and fills in its header.
 Result<TxMessage*> Initiator::make(Context& context, const SendOp& op) {
   const bool datagram = context.config.mode == DeliveryMode::Uud;
-  if (op.peer == nullptr || (datagram && (op.tag || op.delivery_complete))) return Error::Invalid;
-  const std::uint64_t most = rendezvous_.most_bytes(*op.peer);
-  const auto checked = check(context, op, max_inject_bytes(), payload_mtu_, most);
-  if (!checked) return checked.error();
-  if (datagram && total_length(op.local) > payload_mtu_) return Error::TooLong;
   TxMessage* message = open(context, op, op.tag ? Kind::TaggedSend : Kind::Send);
   if (message == nullptr) return Error::Again;
   wire::SesRequest& header = message->header;
@@ -168,10 +157,6 @@ Result<TxMessage*> Initiator::make(Context& context, const SendOp& op) {
 
 Result<TxMessage*> Initiator::make(Context& context, const RmaOp& op) {
   const bool is_read = op.kind == Kind::Read;
-  if (is_read && (op.inject || op.data)) return Error::Invalid;
-  if (context.config.mode == DeliveryMode::Uud) return Error::Invalid;  // PDS-191
-  const auto checked = check(context, op, max_inject_bytes(), payload_mtu_);
-  if (!checked) return checked.error();
   TxMessage* message = open(context, op, op.kind);
   if (message == nullptr) return Error::Again;
   if (uses_rudi_ && is_idempotent(context, op)) message->mode = DeliveryMode::Rudi;
@@ -183,12 +168,6 @@ Result<TxMessage*> Initiator::make(Context& context, const RmaOp& op) {
 }
 
 Result<TxMessage*> Initiator::make(Context& context, const AtomicOp& op) {
-  if (context.config.mode == DeliveryMode::Uud) return Error::Invalid;  // PDS-191
-  const auto checked = check(context, op, max_inject_bytes(), payload_mtu_);
-  if (!checked) return checked.error();
-  if (const auto possible = check_atomic_op(op, max_atomic_bytes()); !possible) {
-    return possible.error();
-  }
   TxMessage* message = open(context, op, op.kind);
   if (message == nullptr) return Error::Again;
   if (!write_operands(*message, op, pieces_)) {
@@ -287,10 +266,6 @@ pds::PacketPlan Initiator::next_packet(pds::Message& message, Packet& packet,
   prepared.next_hdr = operation.header.next_hdr;
   operation.offset += length;
   return count_packet(operation, last);
-}
-
-std::size_t Initiator::max_inject_bytes() const {
-  return std::min<std::size_t>({payload_mtu_, pieces_.largest(), kMaxInjectBytes});
 }
 
 // ---- time --------------------------------------------------------------------------------------

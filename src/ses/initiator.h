@@ -15,6 +15,7 @@
 #include "ses/generations.h"
 #include "ses/long_send_forms.h"
 #include "ses/message.h"
+#include "ses/operation_check.h"
 #include "ses/operation_table.h"
 #include "ses/parameters.h"
 #include "ses/pulls.h"
@@ -43,8 +44,8 @@ class Initiator final : public pds::MessageOwner {
   void attach(pds::Delivery& delivery);
   void keep_trace_in(trace::Ring* ring, const Time* clock) { trace_.keep_in(ring, clock); }
 
-  // Posts a SendOp, an RmaOp or an AtomicOp. Again: a pool or tx_size is exhausted; Invalid: an
-  // impossible argument; TooLong: beyond kMaxMessageBytes or max_inject_bytes. On success exactly
+  // Posts a SendOp, an RmaOp or an AtomicOp. The errors of check_operation(); Again: a pool or
+  // tx_size is exhausted. On success exactly
   // one Completion follows (none is *written* for inject on success: that is the sink's business).
   template <class Op>
   Result<void> post(Context& context, const Op& op, Time now);
@@ -55,8 +56,8 @@ class Initiator final : public pds::MessageOwner {
   void request_acks_now(Context& context);
   // Ends all its operations without completions; see ses.h.
   void close_context(Context& context, Time now);
-  std::size_t max_inject_bytes() const;
-  std::size_t max_atomic_bytes() const { return payload_mtu_; }
+  // What posts are checked by, with the mode of their context.
+  const OperationLimits& limits() const { return limits_; }
 
   // pds::MessageOwner of the operations.
   pds::PacketPlan next_packet(pds::Message& message, Packet& packet,
@@ -116,6 +117,7 @@ class Initiator final : public pds::MessageOwner {
   void finish(TxMessage& message, Status status);
   void release(TxMessage& message);
 
+  const OperationLimits limits_;
   const std::uint32_t payload_mtu_;
   const bool uses_rudi_;
   const bool short_headers_;

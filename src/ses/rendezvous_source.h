@@ -26,9 +26,6 @@ class RendezvousSource {
                    Watches& watches);
 
   // The longest send to the peer, in bytes.
-  std::uint64_t most_bytes(const Peer& peer) const {
-    return enabled_ && peer.hpc ? kMaxOutsizedBytes : kMaxMessageBytes;
-  }
   // Makes a rendezvous send of a long send, and of one with delivery_complete, to a peer that
   // serves them.
   void offer(TxMessage& message, const Peer& peer);

@@ -268,9 +268,13 @@ Time Ses::next_deadline() const {
                   implementation_->target.receiver().next_deadline());
 }
 
-std::size_t Ses::max_inject_bytes() const { return implementation_->initiator.max_inject_bytes(); }
+std::size_t Ses::max_inject_bytes() const {
+  return implementation_->initiator.limits().inject_bytes;
+}
 
-std::size_t Ses::max_atomic_bytes() const { return implementation_->initiator.max_atomic_bytes(); }
+std::size_t Ses::max_atomic_bytes() const {
+  return implementation_->initiator.limits().payload_mtu;
+}
 
 std::size_t Ses::unexpected_bytes() const {
   return implementation_->target.receiver().unexpected().bytes();

@@ -78,10 +78,10 @@ std::string capture_of(const std::string& file, Environment environment) {
 }
 
 TEST_F(Parameters, TxSizeAndRxSizeAreTheDefaultsOfEndpoints) {
-  Process process("process", {{"FI_UET_TX_SIZE", "48"}, {"FI_UET_RX_SIZE", "96"}}, [&] {
+  Process process("process", {{"FI_UET_TX_SIZE", "48"}, {"tune.rx_size", "96"}}, [&] {
     Node node;
     require(node.info->tx_attr->size == 48, "tx_attr->size is not FI_UET_TX_SIZE");
-    require(node.info->rx_attr->size == 96, "rx_attr->size is not FI_UET_RX_SIZE");
+    require(node.info->rx_attr->size == 96, "rx_attr->size is not rx_size");
   });
   EXPECT_EQ(process.wait(), "");
 }
@@ -115,7 +115,7 @@ bool has_ipv4_packet_with_dscp(const std::string& bytes, int dscp) {
 }
 
 TEST_F(Parameters, DscpControlIsTheOneOfAcks) {
-  EXPECT_TRUE(has_ipv4_packet_with_dscp(capture_of(file_, {{"FI_UET_DSCP_CONTROL", "41"}}), 41));
+  EXPECT_TRUE(has_ipv4_packet_with_dscp(capture_of(file_, {{"tune.dscp_control", "41"}}), 41));
   ::unlink(file_.c_str());
   EXPECT_FALSE(has_ipv4_packet_with_dscp(capture_of(file_, {}), 41));
 }

@@ -228,7 +228,7 @@ void report_probes(Report& report, const ProbeResult& result) {
   if (!result.dscp_kept) {
     report.note(
         "DSCP 46 is rewritten on the way: priorities of the network are not what "
-        "FI_UET_DSCP_CONTROL and FI_UET_DSCP_DATA say");
+        "FI_UET_DSCP_DATA and dscp_control of FI_UET_TUNING say");
   }
 }
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <span>
 
+#include "objects/endpoint.h"
 #include "objects/rx_side.h"
 #include "settings/hints.h"
+#include "submission/translation.h"
 
 namespace uet::prov {
 namespace {
@@ -57,23 +59,83 @@ ssize_t RxSide::receive(const RxCall& call) noexcept {
                            "fi_recv: endpoint: not enabled for receives; call fi_enable and bind a "
                            "CQ or counter first, or post to the shared receive context");
   }
-  const ReceiveSettings& settings = options_.receive();
+  const bool after_others = state_.submission != nullptr && !call.locked;
+  if (after_others && fits_command(call)) return submit(call);
   const auto post = [&](const RxSource& source, Time now) UET_NO_THREAD_ANALYSIS -> Result<void> {
-    if (!bindings_.take_rx()) return Error::Again;
-    const auto posted = hand_over(engine_, *state_.context, call, settings, source, now);
-    if (!posted) bindings_.return_rx();
-    // CM-34: after the end of the connection only what has come is left to receive.
-    if (posted && state_.ended) engine_.fep().ses().cancel_receives(*state_.context);
-    return posted;
+    if (after_others && !state_.submission->drain_rx(now)) return Error::Again;
+    return start(call, source, now);
   };
   return post_receive(
-      engine_, call, settings, [this] { return state_.av; }, post);
+      engine_, call, options_.receive(), [this] { return state_.av; }, post);
+}
+
+// With the domain's lock.
+Result<void> RxSide::start(const RxCall& call, const RxSource& source,
+                           Time now) noexcept UET_NO_THREAD_ANALYSIS {
+  if (!bindings_.take_rx()) return Error::Again;
+  const auto posted = hand_over(engine_, *state_.context, call, options_.receive(), source, now);
+  if (!posted) bindings_.return_rx();
+  // CM-34: after the end of the connection only what has come is left to receive.
+  if (posted && state_.ended) engine_.fep().ses().cancel_receives(*state_.context);
+  return posted;
+}
+
+// FI_UET_ENGINE=thread: the receive becomes a command. 0 or a negative fi_errno; nothing is locked.
+ssize_t RxSide::submit(const RxCall& call) noexcept {
+  const ReceiveSettings& settings = options_.receive();
+  if (const int result = check_receive(engine_, call, settings); result != 0) return result;
+  RxSource source;
+  if (const int result = find_source(call, settings, state_.av, source); result != 0) return result;
+  if (engine_.knows_hmem()) {
+    Slices slices;
+    if (!fill_slices(call.iov, call.count, slices)) return -FI_EINVAL;
+    const auto pieces = std::span(slices.data(), call.count);
+    if (mark_devices(call.descriptors, pieces) == Buffers::Wrong) return -FI_EINVAL;
+  }
+  const CommandRing::Claim claim = state_.submission->claim_rx(engine_.lock());
+  if (claim.command == nullptr) return -FI_EAGAIN;
+  Command* const command = claim.command;
+  command->opcode = Opcode::Receive;
+  command->tagged = call.tagged;
+  command->tag = call.tag;
+  command->key = call.ignore;
+  command->flags = call.flags;
+  command->context = call.context;
+  command->has_peer = source.peer.has_value();
+  if (source.peer) command->peer = *source.peer;
+  command->compare = command->results = 0;
+  write_pieces(call.iov, call.count, call.descriptors, *command);
+  state_.submission->submit(claim);
+  return 0;
+}
+
+bool RxSide::execute(const Command& command, Time now) noexcept {
+  std::array<iovec, kCommandPieces> pieces;
+  read_pieces(command, pieces.data());
+  const RxCall call{.iov = pieces.data(),
+                    .count = command.pieces,
+                    .context = command.context,
+                    .flags = command.flags,
+                    .tagged = command.tagged,
+                    .tag = command.tag,
+                    .ignore = command.key,
+                    .descriptors = command.described ? command.descriptors.data() : nullptr,
+                    .locked = true};
+  RxSource source;
+  if (command.has_peer) source.peer = command.peer;
+  const Result<void> started = start(call, source, now);
+  if (started) return true;
+  if (started.error() == Error::Again || !bindings_.take_rx()) return false;
+  endpoint_.reporter().fail(kind_of(command), command.context, command.flags,
+                            -to_fi_errno(started.error()));
+  return true;
 }
 
 ssize_t RxSide::size_left() noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!state_.may_receive) return -FI_EOPBADSTATE;
   const Guard guard(engine_.lock());
+  if (state_.submission != nullptr) state_.submission->drain_rx(clock_now());
   const std::size_t size = state_.config.rx_size;
   return static_cast<ssize_t>(size - std::min(size, bindings_.rx_in_progress()));
 }

@@ -7,6 +7,7 @@
 
 #include "errors.h"
 #include "objects/av_fid.h"
+#include "objects/endpoint.h"
 #include "objects/post_receive.h"
 #include "objects/trigger.h"
 #include "objects/tx_side.h"
@@ -14,6 +15,7 @@
 #include "ses/initiator.h"
 #include "ses/message.h"
 #include "settings/hints.h"
+#include "submission/translation.h"
 
 namespace uet::prov {
 namespace {
@@ -113,8 +115,7 @@ int TxSide::prepare(const TxCall& call, TransferKind kind, ses::TxOp& op,
         "fi_send, fi_write: endpoint: the lengths of the pieces exceed 2^64 bytes; post fewer");
   }
   op.local = std::span(slices.data(), call.count);
-  op.inject = (call.flags & FI_INJECT) != 0;
-  if (op.inject && *length > options_.limits().inject[kind]) {
+  if ((call.flags & FI_INJECT) != 0 && *length > options_.limits().inject[kind]) {
     return refuse_endpoint(
         -FI_EINVAL, "fi_inject: endpoint: more bytes than inject_size; post without injection");
   }
@@ -123,13 +124,34 @@ int TxSide::prepare(const TxCall& call, TransferKind kind, ses::TxOp& op,
         -FI_EMSGSIZE,
         "fi_send, fi_write: endpoint: more than max_msg_size bytes; post several operations");
   }
+  set_common(call, op);
+  return 0;
+}
+
+// The fields that follow from the call alone.
+void TxSide::set_common(const TxCall& call, ses::TxOp& op) const noexcept {
+  op.inject = (call.flags & FI_INJECT) != 0;
   op.delivery_complete = (call.flags & kDelivered) != 0;
   op.fence = (call.flags & FI_FENCE) != 0;
-  op.prompt_ack = needs_prompt_ack(call);
   op.data = call.data;
   op.context = call.context;
   op.user_flags = call.flags | call.mark;
-  return 0;
+}
+
+// 0 or a negative fi_errno. Without the domain's lock, `peer` of a connected endpoint stays empty.
+int TxSide::find_destination(const TxCall& call, std::optional<ses::Peer>& peer) const noexcept {
+  if (state_.connects()) {
+    if (!state_.has_peer) {
+      return refuse_endpoint(-FI_ENOTCONN,
+                             "fi_send, fi_write: endpoint: not connected; wait for FI_CONNECTED");
+    }
+    return 0;
+  }
+  peer = state_.av->peer(call.to);
+  if (peer) return 0;
+  return refuse_endpoint(
+      -FI_EINVAL,
+      "fi_send, fi_write: endpoint: the destination is not in the AV; call fi_av_insert first");
 }
 
 // An operation that is longer than a message of SES may be, or that goes to several ranges, becomes
@@ -161,26 +183,43 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
   int result = prepare(call, transfer_kind(op), op, slices);
   if (result != 0) return result;
 
-  const Guard guard(engine_.lock(), call.locked);
-  const auto peer = state_.connects() ? state_.peer : state_.av->peer(call.to);
-  if (!peer) {
-    if (state_.connects())
-      return refuse_endpoint(-FI_ENOTCONN,
-                             "fi_send, fi_write: endpoint: not connected; wait for FI_CONNECTED");
-    return refuse_endpoint(
-        -FI_EINVAL,
-        "fi_send, fi_write: endpoint: the destination is not in the AV; call fi_av_insert first");
+  if constexpr (!std::is_same_v<Op, RangesOp>) {
+    const bool submits = state_.submission != nullptr && !call.locked;
+    if (submits && fits_command(call, op)) return submit(call, op, slices);
   }
+  const Guard guard(engine_.lock(), call.locked);
+  std::optional<ses::Peer> peer;
+  result = find_destination(call, peer);
+  if (result != 0) return result;
+  if (!peer) peer = state_.peer;
   op.peer = &*peer;
+  op.prompt_ack = needs_prompt_ack(call);
   if (engine_.knows_hmem()) [[unlikely]] {
     result = find_devices(call, *peer, std::span(slices.data(), call.count));
     if (result != 0) return result;
   }
   const Time now = clock_now();
+  if (state_.submission != nullptr && !call.locked && !state_.submission->drain_tx(now)) {
+    return -FI_EAGAIN;
+  }
+  const Result<void> posted = start(op, now);
+  if (posted) {
+    const bool more = (call.flags & FI_MORE) != 0;
+    if (!more && engine_.fep().wants_push_after_post()) engine_.fep().push(now);
+    engine_.end_post(now);
+    return 0;
+  }
+  // Progress here: the application may repeat the post without reading a queue.
+  if (posted.error() == Error::Again) engine_.progress(now);
+  return to_fi_errno(posted.error());
+}
+
+// Gives the operation to SES; its slots are taken only then. With the domain's lock.
+template <class Op>
+Result<void> TxSide::start(const Op& op, Time now) noexcept UET_NO_THREAD_ANALYSIS {
   if (compounds_.hold_back(op.fence) || !bindings_.take_tx()) {
     engine_.fep().ses().initiator().request_acks_now(*state_.context);
-    engine_.progress(now);
-    return -FI_EAGAIN;
+    return Error::Again;
   }
   Result<void> posted;
   if (is_compound(op)) {
@@ -188,16 +227,52 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
   } else if constexpr (!std::is_same_v<Op, RangesOp>) {
     posted = engine_.fep().ses().initiator().post(*state_.context, op, now);
   }
-  if (posted) {
-    const bool more = (call.flags & FI_MORE) != 0;
-    if (!more && engine_.fep().wants_push_after_post()) engine_.fep().push(now);
-    engine_.end_post(now);
-    return 0;
+  if (!posted) bindings_.return_tx();
+  return posted;
+}
+
+// All that can be wrong with an operation before it is posted; nothing is locked. 0 or a negative
+// fi_errno. A connected endpoint's `peer` is empty.
+template <class Op>
+int TxSide::check_unlocked(const TxCall& call, Op& op, Slices& slices,
+                           const std::optional<ses::Peer>& peer) const noexcept {
+  static const ses::Peer any{};
+  op.peer = peer ? &*peer : &any;
+  if (!is_compound(op)) {
+    const auto possible = ses::check_operation(op, state_.config.mode, state_.submission->limits());
+    if (!possible) return to_fi_errno(possible.error());
   }
-  bindings_.return_tx();
-  // Progress here: the application may repeat the post without reading a queue.
-  if (posted.error() == Error::Again) engine_.progress(now);
-  return to_fi_errno(posted.error());
+  if (!engine_.knows_hmem() || !peer) return 0;
+  return find_devices(call, *peer, std::span(slices.data(), call.count));
+}
+
+// FI_UET_ENGINE=thread: the operation becomes a command, which TxSide::execute makes an operation
+// again. 0 or a negative fi_errno.
+template <class Op>
+ssize_t TxSide::submit(const TxCall& call, Op& op, Slices& slices) noexcept {
+  std::optional<ses::Peer> peer;
+  int result = find_destination(call, peer);
+  if (result == 0) result = check_unlocked(call, op, slices, peer);
+  if (result != 0) return result;
+  CommandRing& ring = state_.submission->tx();
+  const CommandRing::Claim claim = state_.submission->claim_tx(engine_.lock());
+  if (claim.command == nullptr) return -FI_EAGAIN;
+  Command* const command = claim.command;
+  command->flags = call.flags;
+  command->context = call.context;
+  command->has_data = call.data.has_value();
+  command->data = call.data.value_or(0);
+  command->compare = command->results = 0;
+  command->has_peer = peer.has_value();
+  if (peer) command->peer = *peer;
+  if (op.inject) {
+    write_inline(call, ring, *command);
+  } else {
+    write_pieces(call.iov, call.count, call.descriptors, *command);
+  }
+  write_operation(op, *command);
+  state_.submission->submit(claim);
+  return 0;
 }
 
 template ssize_t TxSide::post(const TxCall&, ses::SendOp) noexcept;
@@ -205,10 +280,45 @@ template ssize_t TxSide::post(const TxCall&, ses::RmaOp) noexcept;
 template ssize_t TxSide::post(const TxCall&, RangesOp) noexcept;
 template ssize_t TxSide::post(const TxCall&, ses::AtomicOp) noexcept;
 
+bool TxSide::execute(const Command& command, Time now) noexcept UET_NO_THREAD_ANALYSIS {
+  const auto& peer = command.has_peer ? std::optional(command.peer) : state_.peer;
+  Slices slices;
+  std::array<iovec, kCommandPieces> pieces;
+  fill_slices(pieces.data(), read_pieces(command, pieces.data()), slices);
+  const TxCall call{.iov = pieces.data(),
+                    .count = command.pieces,
+                    .context = command.context,
+                    .flags = command.flags,
+                    .data = command.has_data ? std::optional(command.data) : std::nullopt,
+                    .descriptors = command.described ? command.descriptors.data() : nullptr,
+                    .locked = true};
+  const auto local = std::span(slices.data(), command.pieces);
+  const auto run = [&](auto op) UET_NO_THREAD_ANALYSIS -> int {
+    if (!peer) return -FI_ENOTCONN;  // the connection ended after the call
+    if (engine_.knows_hmem() && find_devices(call, *peer, local) != 0) return -FI_EINVAL;
+    read_operation(command, slices, op);
+    set_common(call, op);
+    op.local = local;
+    op.peer = &*peer;
+    op.prompt_ack = needs_prompt_ack(call);
+    const Result<void> started = start(op, now);
+    return started ? 0 : to_fi_errno(started.error());
+  };
+  int result = 0;
+  if (command.opcode == Opcode::Send) result = run(ses::SendOp{});
+  if (command.opcode == Opcode::Rma) result = run(ses::RmaOp{});
+  if (command.opcode == Opcode::Atomic) result = run(ses::AtomicOp{});
+  if (result == 0) return true;
+  if (result == -FI_EAGAIN || !bindings_.take_tx()) return false;
+  endpoint_.reporter().fail(kind_of(command), command.context, command.flags, -result);
+  return true;
+}
+
 ssize_t TxSide::size_left() noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!state_.may_send) return -FI_EOPBADSTATE;
   const Guard guard(engine_.lock());
+  if (state_.submission != nullptr) state_.submission->drain_tx(clock_now());
   if (const TxSlots* shared = bindings_.shared_slots()) return static_cast<ssize_t>(shared->left());
   return static_cast<ssize_t>(state_.config.tx_size - bindings_.tx_in_progress());
 }

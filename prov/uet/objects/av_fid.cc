@@ -136,7 +136,9 @@ AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
       asynchronous_((attr.flags & FI_EVENT) != 0),
       map_(attr.type == FI_AV_MAP),
       only_ids_((attr.flags & FI_AV_USER_ID) != 0),
-      rx_ctx_bits_(attr.rx_ctx_bits) {
+      rx_ctx_bits_(attr.rx_ctx_bits),
+      entries_lock_(domain.engine().runs_itself() &&
+                    domain.engine().threading() != FI_THREAD_DOMAIN) {
   fid.fclass = FI_CLASS_AV;
   fid.context = context;
   fid.ops = &av_fid_ops;
@@ -193,6 +195,7 @@ std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
   // fi_rx_addr(3): the upper rx_ctx_bits name the receive context.
   const std::uint64_t context = rx_ctx_bits_ == 0 ? 0 : address >> (64 - rx_ctx_bits_);
   const std::uint64_t place = address << rx_ctx_bits_ >> rx_ctx_bits_;
+  const SpinGuard entries(entries_lock_);
   const av::UetAddress* entry = av_.find(place);
   if (entry == nullptr) return {};
   const std::uint64_t index = entry->start_resource_index.value + context;
@@ -273,16 +276,25 @@ int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* f
 }
 
 Result<std::uint64_t> AvFid::enter(const av::UetAddress& address, std::optional<JobId> job) {
-  if (job) jobs_.resize(std::max<std::size_t>(jobs_.size(), av_.end() + 1));
+  if (job) {
+    const SpinGuard entries(entries_lock_);
+    jobs_.resize(std::max<std::size_t>(jobs_.size(), av_.end() + 1));
+  }
   // Again an address that is there: it may be another process's, whose predecessor is gone.
   const JobId of_job = job.value_or(domain_.job());
   if (find_source(address.fep(), address.initiator_id, of_job)) {
     engine_.fep().forget(address.fep(), clock_now());
   }
-  const auto index = av_.insert(address);
+  const auto index = add_entry(address, job);
   if (!index) return index;
   engine_.fep().learn(address.fep());
-  if (index.value() < jobs_.size()) jobs_[index.value()] = job;
+  return index;
+}
+
+Result<std::uint64_t> AvFid::add_entry(const av::UetAddress& address, std::optional<JobId> job) {
+  const SpinGuard entries(entries_lock_);
+  const auto index = av_.insert(address);
+  if (index && index.value() < jobs_.size()) jobs_[index.value()] = job;
   return index;
 }
 
@@ -352,6 +364,7 @@ int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
       engine_.fep().unlearn(entry->fep());
     }
     if (fi_addr[i] < user_ids_.size()) user_ids_[fi_addr[i]] = FI_ADDR_NOTAVAIL;
+    const SpinGuard entries(entries_lock_);
     if (fi_addr[i] < jobs_.size()) jobs_[fi_addr[i]].reset();
     if (!av_.remove(fi_addr[i])) {
       FI_WARN(&provider, FI_LOG_AV, "fi_av_remove: %llu is not an fi_addr_t of this AV\n",

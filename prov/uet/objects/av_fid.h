@@ -12,6 +12,7 @@
 #include "objects/engine.h"
 #include "objects/eq.h"
 #include "objects/references.h"
+#include "objects/spin_lock.h"
 #include "uet/ses/api.h"
 
 namespace uet::prov {
@@ -47,9 +48,10 @@ class AvFid final : public fid_av {
   // An address of the domain's format as fi_av_straddr shows it.
   std::string to_text(const void* address) const;
 
-  // With the domain's lock. Empty if there is no such entry. The address may name one of the
-  // peer's receive contexts.
+  // With the domain's lock, unless the engine runs itself: then any thread may ask. Empty if there
+  // is no such entry. The address may name one of the peer's receive contexts.
   std::optional<ses::Peer> peer(fi_addr_t address) const noexcept;
+  // The rest with the domain's lock.
   // The user's id of it, if it has one (FI_AV_USER_ID). With keys in the AV, of several entries of
   // the sender the one of the job that the message came with (SES-146).
   fi_addr_t source(const FepAddress& fep, InitiatorId initiator, JobId job) const noexcept {
@@ -105,6 +107,7 @@ class AvFid final : public fid_av {
                  std::uint64_t flags);
   Result<std::uint64_t> enter(const av::UetAddress& address, std::optional<JobId> job)
       UET_REQUIRES(engine_.lock());
+  Result<std::uint64_t> add_entry(const av::UetAddress& address, std::optional<JobId> job);
   void forget_ports() noexcept;
   void keep_user_id(std::uint64_t index, fi_addr_t id);
   std::optional<JobId> job_of(std::uint64_t index) const noexcept {
@@ -127,7 +130,8 @@ class AvFid final : public fid_av {
   const bool map_;
   const bool only_ids_;  // opened with FI_AV_USER_ID: completions show nothing else
   const int rx_ctx_bits_;
-  EqBinding eq_;  // where FI_AV_COMPLETE goes
+  EqBinding eq_;                   // where FI_AV_COMPLETE goes
+  mutable SpinLock entries_lock_;  // of av_ and jobs_, taken after that of the engine
   av::Av av_;
   std::vector<fi_addr_t> user_ids_;  // by index, as far as there are any; FI_ADDR_NOTAVAIL: none
   std::vector<Key> keys_;            // their places count from kFirstKey

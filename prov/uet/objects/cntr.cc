@@ -95,14 +95,23 @@ int Cntr::close() noexcept {
   return 0;
 }
 
-std::uint64_t Cntr::poll(const std::uint64_t& number, std::uint64_t& told) noexcept {
-  if (engine_.dead()) return number;
+std::uint64_t Cntr::poll(const std::atomic<std::uint64_t>& number,
+                         std::atomic<std::uint64_t>& told) noexcept {
+  if (engine_.dead()) return number.load(std::memory_order_relaxed);
   std::uint64_t result = 0;
+  if (engine_.runs_itself()) {
+    result = number.load(std::memory_order_acquire);
+    const bool moved = told.load(std::memory_order_relaxed) != result;
+    told.store(result, std::memory_order_relaxed);
+    if (!moved) idle_reads_.note();
+    return result;
+  }
   bool idle = false;
   {
     const Guard guard(engine_.lock());
     engine_.progress(clock_now());
-    told = result = number;
+    result = number.load(std::memory_order_relaxed);
+    told.store(result, std::memory_order_relaxed);
     idle = engine_.patience().exhausted();
   }
   if (idle) engine_.patience().yield();
@@ -113,19 +122,17 @@ std::uint64_t Cntr::read() noexcept { return poll(value_, waited_.value); }
 
 std::uint64_t Cntr::read_errors() noexcept {
   const std::uint64_t errors = poll(errors_, waited_.errors);
-  if (engine_.dead()) return errors;
-  const Guard guard(engine_.lock());
   errors_read_ = errors;
   return errors;
 }
 
 // A thread that waits for a value also wakes when the number of errors changes.
 void Cntr::change(std::uint64_t value, bool good, bool adds) noexcept {
-  std::uint64_t& number = good ? value_ : errors_;
+  std::atomic<std::uint64_t>& number = good ? value_ : errors_;
   number = adds ? number + value : value;
-  (good ? polled_.value : polled_.errors) = number;
-  errors_read_ = std::min(errors_read_, errors_);
-  waiter_.notify(good ? value_ : UINT64_MAX);
+  (good ? polled_.value : polled_.errors) = number.load();
+  errors_read_ = std::min(errors_read_.load(), errors());
+  waiter_.notify(good ? this->value() : UINT64_MAX);
   if (!waiting_.empty()) engine_.works().moved(*this);
 }
 
@@ -148,12 +155,17 @@ int Cntr::set(std::uint64_t value, bool good) noexcept {
 int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   const nic::NoCancel no_cancel;
-  const Guard guard(engine_.lock());
   Time now = clock_now();
   const Time end = end_of_timeout(now, timeout);
   const Time spin_end = now + kCntrSpin;
+  while (engine_.runs_itself() && now < std::min(spin_end, end)) {
+    if (value_.load(std::memory_order_acquire) >= threshold) return 0;
+    sched_yield();
+    now = clock_now();
+  }
+  const Guard guard(engine_.lock());
   for (;;) {
-    engine_.progress(now);
+    if (!engine_.runs_itself()) engine_.progress(now);
     if (value_ >= threshold) return 0;
     if (errors_ > errors_read_) return -FI_EAVAIL;
     if (now >= end) return -FI_ETIMEDOUT;
@@ -172,7 +184,7 @@ int Cntr::try_wait() noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!waiter_.has_object()) return -FI_EINVAL;
   const Guard guard(engine_.lock());
-  if (waited_.differs(value_, errors_)) return -FI_EAGAIN;
+  if (waited_.differs(value(), errors())) return -FI_EAGAIN;
   waiter_.arm();
   engine_.activity();
   return 0;
@@ -187,7 +199,7 @@ int Cntr::control(int command, void* argument) noexcept {
 bool Cntr::pending() noexcept {
   if (engine_.dead()) return true;
   const Guard guard(engine_.lock());
-  return waited_.differs(value_, errors_);
+  return waited_.differs(value(), errors());
 }
 
 int cntr_open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* context) noexcept {

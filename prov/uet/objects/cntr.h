@@ -4,6 +4,9 @@
 
 #include <rdma/fi_eq.h>
 
+#include <atomic>
+#include <cstdint>
+
 #include "objects/engine.h"
 #include "objects/references.h"
 #include "objects/wait.h"
@@ -26,8 +29,8 @@ class Cntr final : public fid_cntr {
   References& references() { return references_; }
 
   // All below with the domain's lock.
-  std::uint64_t value() const { return value_; }
-  std::uint64_t errors() const { return errors_; }
+  std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+  std::uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
   // Work that waits for its values.
   WorkList& waiting() { return waiting_; }
   // fi_cntr_add (or fi_cntr_set, unless `adds`) for successes or errors.
@@ -36,10 +39,10 @@ class Cntr final : public fid_cntr {
   // An operation of so many bytes ended.
   void count(bool good, std::uint64_t bytes) noexcept {
     if (good) {
-      value_ += in_bytes_ ? bytes : 1;
-      waiter_.notify(value_);
+      value_.store(value() + (in_bytes_ ? bytes : 1), std::memory_order_release);
+      waiter_.notify(value());
     } else {
-      ++errors_;
+      errors_.store(errors() + 1, std::memory_order_release);
       waiter_.notify();
     }
     if (!waiting_.empty()) engine_.works().moved(*this);
@@ -59,7 +62,7 @@ class Cntr final : public fid_cntr {
   // For wait sets: has it moved since it was asked last? Takes the lock itself.
   bool pending() noexcept;
   // For poll sets, with the lock: has it changed since the last call, except by add and set?
-  bool poll_changed() noexcept { return polled_.differs(value_, errors_); }
+  bool poll_changed() noexcept { return polled_.differs(value(), errors()); }
 
   // fi_cntr_add and fi_cntr_set, for successes or errors.
   int add(std::uint64_t value, bool good) noexcept;
@@ -68,24 +71,27 @@ class Cntr final : public fid_cntr {
  private:
   // The values that have been reported to a caller.
   struct Told {
-    std::uint64_t value = 0;
-    std::uint64_t errors = 0;
+    std::atomic<std::uint64_t> value{0};
+    std::atomic<std::uint64_t> errors{0};
     bool differs(std::uint64_t new_value, std::uint64_t new_errors) {
-      const bool moved = value != new_value || errors != new_errors;
-      *this = {new_value, new_errors};
-      return moved;
+      const bool moved = value.exchange(new_value) != new_value;
+      return errors.exchange(new_errors) != new_errors || moved;
     }
   };
-  std::uint64_t poll(const std::uint64_t& number, std::uint64_t& told) noexcept;
+  std::uint64_t poll(const std::atomic<std::uint64_t>& number,
+                     std::atomic<std::uint64_t>& told) noexcept;
   Cntr(Domain& domain, const fi_cntr_attr& attr, void* context);
 
   Engine& engine_;
   Hold hold_;
   References references_;
   const bool in_bytes_;  // FI_CNTR_EVENTS_BYTES
-  std::uint64_t value_ = 0;
-  std::uint64_t errors_ = 0;
-  std::uint64_t errors_read_ = 0;  // by fi_cntr_readerr: a wait ends where there are more
+  // Changed with the domain's lock; read without it where the engine runs itself.
+  std::atomic<std::uint64_t> value_{0};
+  std::atomic<std::uint64_t> errors_{0};
+  IdleReads idle_reads_;
+  std::atomic<std::uint64_t> errors_read_{
+      0};  // by fi_cntr_readerr: a wait ends where there are more
   WorkList waiting_;
   Told waited_;  // through fi_trywait and fi_wait, or by reading
   Told polled_;  // through fi_poll

@@ -125,6 +125,7 @@ int ConnectionSide::get_peer(void* address, std::size_t* length) const {
 void ConnectionSide::go_down() noexcept UET_NO_THREAD_ANALYSIS {
   phase_ = Phase::Down;
   id_ = 0;
+  state_.has_peer = false;
   state_.peer.reset();
   state_.ended = true;
   if (state_.context != nullptr && state_.config.shared == nullptr) {
@@ -176,6 +177,7 @@ void ConnectionSide::enter_connected(const cm::ConnectionEvent& event) UET_NO_TH
   write(FI_CONNECTED, event.data);
   peer_ = event.endpoint;
   state_.peer = peer_at(peer_, peer_.start_resource_index);
+  state_.has_peer = true;
   state_.engine.fep().ses().connect(*state_.context, *state_.peer);
   phase_ = Phase::Connected;
 }

@@ -134,6 +134,7 @@ Cq::Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context)
       format_(attr.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_TAGGED : attr.format),
       event_limit_(
           std::clamp(attr.size != 0 ? attr.size : kDefaultSize, kSmallestEventLimit, kMostEntries)),
+      entries_lock_(domain.engine().runs_itself()),
       threshold_(attr.wait_cond == FI_CQ_COND_THRESHOLD) {
   fid.fclass = FI_CLASS_CQ;
   fid.context = owner != nullptr ? nullptr : context;  // the owner's lives only during the call
@@ -159,7 +160,10 @@ int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out) {
     return -FI_EINVAL;
   }
   std::unique_ptr<Cq> cq(new Cq(domain, attr, owner, context));
-  if (!cq->grow(std::bit_ceil(2 * cq->event_limit_))) return -FI_ENOMEM;
+  {
+    const SpinGuard entries(cq->entries_lock_);
+    if (!cq->grow(std::bit_ceil(2 * cq->event_limit_))) return -FI_ENOMEM;
+  }
   const int result = cq->waiter_.open(attr.wait_obj, attr.wait_set, &cq->fid, &domain.engine());
   if (result != 0) return result;
   out = cq.release();
@@ -175,10 +179,12 @@ int Cq::close() noexcept {
 bool Cq::grow(std::size_t capacity) noexcept {
   std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[capacity]);
   if (ring == nullptr) return false;
-  for (std::size_t i = 0; i < count_; ++i) ring[i] = ring_[(head_ + i) & (capacity_ - 1)];
+  const std::size_t tail = tail_.load(std::memory_order_relaxed);
+  for (std::size_t i = head_.load(std::memory_order_relaxed); i != tail; ++i) {
+    ring[i & (capacity - 1)] = ring_[i & (capacity_ - 1)];
+  }
   ring_ = std::move(ring);
   capacity_ = capacity;
-  head_ = 0;
   return true;
 }
 
@@ -187,9 +193,15 @@ bool Cq::reserve() noexcept {
     ++reserved_;
     return true;
   }
-  const std::size_t needed = count_ - events_ + reserved_ + 1;
-  if (needed > kMostEntries) return false;
-  if (needed + event_limit_ > capacity_ && !grow(2 * capacity_)) return false;
+  // What the reader writes is looked at only if there may be too little room.
+  const std::size_t most = tail_.load(std::memory_order_relaxed) - seen_head_ + reserved_ + 1;
+  if (most > kMostEntries || most + event_limit_ > capacity_) {
+    seen_head_ = head_.load(std::memory_order_acquire);
+    const std::size_t needed = waiting() - events() + reserved_ + 1;
+    if (needed > kMostEntries) return false;
+    const SpinGuard entries(entries_lock_);
+    if (needed + event_limit_ > capacity_ && !grow(2 * capacity_)) return false;
+  }
   ++reserved_;
   return true;
 }
@@ -212,6 +224,7 @@ void Cq::write_to_owner(const Entry& entry) noexcept {
     error.err = entry.err;
     error.prov_errno = entry.prov_errno;
     if (entry.has_error_data) {
+      const SpinGuard entries(entries_lock_);
       error_data_given_ = std::move(error_data_.front());
       error_data_.pop_front();
       error.err_data = error_data_given_.data();
@@ -223,39 +236,52 @@ void Cq::write_to_owner(const Entry& entry) noexcept {
   if (result < 0) FI_WARN(&provider, FI_LOG_CQ, "the owner's CQ (fi_peer) refused a completion\n");
 }
 
-void Cq::append(const Entry& entry) noexcept {
+void Cq::append(const Entry& entry, bool event) noexcept {
   if (owner_ != nullptr) return write_to_owner(entry);
-  UET_ASSERT(count_ < capacity_);
-  ring_[(head_ + count_++) & (capacity_ - 1)] = entry;
-  waiter_.notify(count_);
+  const std::size_t tail = tail_.load(std::memory_order_relaxed);
+  UET_ASSERT(waiting() < capacity_);
+  Entry& slot = ring_[tail & (capacity_ - 1)];
+  slot = entry;
+  slot.event = event;
+  if (event) ++events_;
+  tail_.store(tail + 1, std::memory_order_release);
+  if (waiter_.is_watched()) waiter_.notify(waiting());
 }
 
 void Cq::push(const Entry& entry) noexcept {
   UET_ASSERT(reserved_ > 0);
   --reserved_;
-  append(entry);
+  append(entry, false);
 }
 
-void Cq::push_event(const Entry& entry) noexcept {
-  if (owner_ != nullptr) return write_to_owner(entry);
-  ++events_;
-  append(entry);
-  ring_[(head_ + count_ - 1) & (capacity_ - 1)].event = true;
-}
+void Cq::push_event(const Entry& entry) noexcept { append(entry, true); }
 
 void Cq::drop_front() noexcept {
-  if (front().event) --events_;
-  ++head_;
-  --count_;
+  if (front().event) {
+    events_taken_.store(events_taken_.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
+  }
+  head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
+// As many entries as wanted, or an error that ends the wait for them.
+bool Cq::holds(std::size_t wanted) noexcept {
+  const SpinGuard entries(entries_lock_);
+  return waiting() >= wanted || (waiting() > 0 && front().err != 0);
+}
+
+// `count` 0 asks whether there is an error entry.
 ssize_t Cq::pop(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
-  if (count_ == 0) return -FI_EAGAIN;
+  if (waiting() == 0) return -FI_EAGAIN;
+  const SpinGuard entries(entries_lock_);
+  if (waiting() == 0) return -FI_EAGAIN;  // another reader was faster
   if (front().err != 0) return -FI_EAVAIL;
+  if (count == 0) return 0;
   const std::size_t bytes = entry_bytes(format_);
   auto* out = static_cast<std::byte*>(buffer);
   std::size_t taken = 0;
-  while (taken < count && count_ > 0 && front().err == 0) {
+  const std::size_t most = std::min(count, waiting());
+  while (taken < most && front().err == 0) {
     // The smaller formats are the beginnings of the larger ones.
     std::memcpy(out + taken * bytes, &front().fields, bytes);
     if (sources != nullptr) sources[taken] = front().source;
@@ -276,22 +302,26 @@ ssize_t Cq::read_for_owner() noexcept {
   return 0;
 }
 
+// The engine's thread writes the entries, whether or not the application reads.
+ssize_t Cq::read_without_progress(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
+  const ssize_t result = pop(buffer, count, sources);
+  if (result == -FI_EAGAIN) idle_reads_.note();
+  return result;
+}
+
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (engine_.runs_itself()) return read_without_progress(buffer, count, sources);
   ssize_t result = 0;
   bool idle = false;
   {
     const Guard guard(engine_.lock());
     const Time now = clock_now();
-    if (count == 0 || count_ < count || now >= progress_due_) {
+    if (count == 0 || waiting() < count || now >= progress_due_) {
       progress_due_ = now + kLongestWithoutProgress;
       engine_.progress(now);
     }
-    if (count > 0 || count_ == 0) {
-      result = pop(buffer, count, sources);
-    } else if (front().err != 0) {
-      result = -FI_EAVAIL;
-    }
+    result = pop(buffer, count, sources);
     idle = result == -FI_EAGAIN && engine_.patience().exhausted();
   }
   if (idle) engine_.patience().yield();
@@ -307,15 +337,20 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
   // instead waits for `count` entries.
   const auto asked = threshold_ ? reinterpret_cast<std::uintptr_t>(condition) : 1;
   const std::size_t wanted = std::max(std::size_t{1}, std::min(std::size_t{asked}, count));
-  const Guard guard(engine_.lock());
-  const unsigned signals = signals_;
   Time now = clock_now();
   const Time end = end_of_timeout(now, timeout);
   const Time spin_end = now + kCqSpin;
+  while (engine_.runs_itself() && now < std::min(spin_end, end)) {
+    if (holds(wanted)) return pop(buffer, count, sources);
+    sched_yield();
+    now = clock_now();
+  }
+  const Guard guard(engine_.lock());
+  const unsigned signals = signals_;
   ++blocked_;
   for (;;) {
-    engine_.progress(now);
-    if (count_ >= wanted || (count_ > 0 && front().err != 0)) break;
+    if (!engine_.runs_itself()) engine_.progress(now);
+    if (holds(wanted)) break;
     if (signalled_ || signals_ != signals || now >= end) break;
     if (now < spin_end) {
       engine_.lock().unlock();
@@ -355,8 +390,9 @@ void Cq::give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept {
 
 ssize_t Cq::read_error(fi_cq_err_entry* buffer) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(engine_.lock());
-  if (count_ == 0 || front().err == 0) return -FI_EAGAIN;
+  const Guard guard(engine_.lock(), engine_.runs_itself());
+  const SpinGuard entries(entries_lock_);
+  if (waiting() == 0 || front().err == 0) return -FI_EAGAIN;
   const Entry& entry = front();
   buffer->op_context = entry.fields.op_context;
   buffer->flags = entry.fields.flags;
@@ -389,7 +425,7 @@ int Cq::try_wait() noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!waiter_.has_object()) return -FI_EINVAL;
   const Guard guard(engine_.lock());
-  if (count_ > 0) return -FI_EAGAIN;
+  if (!empty()) return -FI_EAGAIN;
   waiter_.arm();
   engine_.activity();
   return 0;
@@ -404,7 +440,7 @@ int Cq::control(int command, void* argument) noexcept {
 bool Cq::pending() noexcept {
   if (engine_.dead()) return true;
   const Guard guard(engine_.lock());
-  return count_ > 0;
+  return !empty();
 }
 
 int cq_open(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept {

@@ -5,6 +5,7 @@
 
 #include <rdma/fi_eq.h>
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "objects/engine.h"
 #include "objects/references.h"
+#include "objects/spin_lock.h"
 #include "objects/wait.h"
 #include "peer.h"
 
@@ -50,13 +52,17 @@ class Cq final : public fid_cq {
   void push(const Entry& entry) noexcept;
   // For completions that no posted operation stands behind: at most as many wait at a time as the
   // application asked the queue to hold.
-  bool can_take_event() const noexcept { return owner_ != nullptr || events_ < event_limit_; }
+  bool can_take_event() const noexcept { return owner_ != nullptr || events() < event_limit_; }
   void push_event(const Entry& entry) noexcept;
-  bool empty() const noexcept { return count_ == 0; }
+  bool empty() const noexcept { return waiting() == 0; }
   // err_data of the error entry that is pushed next (has_error_data). Throws bad_alloc.
-  void keep_error_data(std::vector<std::byte> data) { error_data_.push_back(std::move(data)); }
+  void keep_error_data(std::vector<std::byte> data) {
+    const SpinGuard entries(entries_lock_);
+    error_data_.push_back(std::move(data));
+  }
 
-  // Implementations of the calls of the same name; they take the lock themselves.
+  // Implementations of the calls of the same name; they take the lock themselves, if they need it:
+  // with an engine that runs itself (Engine::runs_itself), reading takes only entries_lock_.
   ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
   // fi_peer(3): entries go to another provider's queue; reading this one only makes progress.
   ssize_t read_for_owner() noexcept;
@@ -75,12 +81,24 @@ class Cq final : public fid_cq {
  private:
   Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context);
   void write_to_owner(const Entry& entry) noexcept;
-  bool grow(std::size_t capacity) noexcept;
-  void give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept;
-  void append(const Entry& entry) noexcept;
+  bool grow(std::size_t capacity) noexcept UET_REQUIRES(entries_lock_);
+  void give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept
+      UET_REQUIRES(entries_lock_);
+  void append(const Entry& entry, bool event) noexcept;
+  ssize_t read_without_progress(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
   ssize_t pop(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
-  Entry& front() { return ring_[head_ & (capacity_ - 1)]; }
-  void drop_front() noexcept;
+  bool holds(std::size_t wanted) noexcept;
+  std::size_t waiting() const noexcept {
+    return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_acquire);
+  }
+  // Of those waiting, the unreserved ones.
+  std::size_t events() const noexcept {
+    return events_ - events_taken_.load(std::memory_order_relaxed);
+  }
+  Entry& front() UET_REQUIRES(entries_lock_) {
+    return ring_[head_.load(std::memory_order_relaxed) & (capacity_ - 1)];
+  }
+  void drop_front() noexcept UET_REQUIRES(entries_lock_);
 
   Engine& engine_;
   Hold hold_;
@@ -89,19 +107,26 @@ class Cq final : public fid_cq {
   const std::uint32_t version_;  // of libfabric's interface, which the application asked for
   const fi_cq_format format_;
   const std::size_t event_limit_;
+  // Positions only grow. Of the reader: with entries_lock_, which also keeps the ring as it is.
+  SpinLock entries_lock_;
   std::unique_ptr<Entry[]> ring_;
   std::size_t capacity_ = 0;  // a power of two
-  std::size_t head_ = 0;      // positions that only grow
-  std::size_t count_ = 0;     // entries waiting, `events_` of them unreserved
+  std::atomic<std::size_t> head_{0};
+  std::atomic<std::size_t> events_taken_{0};
+  IdleReads idle_reads_;
+  // Of the engine: with its lock.
+  alignas(64) std::atomic<std::size_t> tail_{0};
+  std::size_t seen_head_ = 0;  // not above head_
   std::size_t events_ = 0;
   std::size_t reserved_ = 0;
-  std::deque<std::vector<std::byte>> error_data_;  // in order of the entries
-  std::vector<std::byte> error_data_given_;        // the application may look until the next read
-  Time progress_due_{};      // of a read that finds as many entries as it asks for
-  const bool threshold_;     // FI_CQ_COND_THRESHOLD
-  bool signalled_ = false;   // fi_cq_signal came while no thread was in sread
-  unsigned signals_ = 0;     // calls of fi_cq_signal while threads were in sread
-  std::size_t blocked_ = 0;  // threads in sread
+  std::deque<std::vector<std::byte>> error_data_
+      UET_GUARDED_BY(entries_lock_);         // in order of the entries
+  std::vector<std::byte> error_data_given_;  // the application may look until the next read
+  Time progress_due_{};                      // of a read that finds as many entries as it asks for
+  const bool threshold_;                     // FI_CQ_COND_THRESHOLD
+  bool signalled_ = false;                   // fi_cq_signal came while no thread was in sread
+  unsigned signals_ = 0;                     // calls of fi_cq_signal while threads were in sread
+  std::size_t blocked_ = 0;                  // threads in sread
   Waiter waiter_;
 };
 

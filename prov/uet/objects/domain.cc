@@ -111,7 +111,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* 
       caps_(info.caps),
       has_av_keys_(info.domain_attr->auth_key_size == kAvAuthKey),
       job_{static_cast<std::uint32_t>(params.job_id)},
-      engine_(params, info.domain_attr->threading != FI_THREAD_DOMAIN, (info.caps & FI_HMEM) != 0) {
+      engine_(params, info.domain_attr->threading, (info.caps & FI_HMEM) != 0) {
   fid.fclass = FI_CLASS_DOMAIN;
   fid.context = context;
   fid.ops = &domain_fid_ops;
@@ -130,6 +130,7 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
   if (PassiveEndpoint::is_open(info.handle)) {
     place = PassiveEndpoint::from(info.handle).hand_over();
   }
+  if ((info.caps & FI_PEER) != 0) params->engine = EngineMode::Caller;  // peer_receives.h
   Protection protection;
   int result = open_protection(info, *params, "fi_domain", protection);
   if (result != 0) return result;

@@ -98,9 +98,12 @@ Endpoint::~Endpoint() {
   auto& fep = engine_.fep();
   if (role_ != EndpointRole::Transmit) fep.note_gaps(clock_now());  // PDS-235
   engine_.linger([&] {
-    const bool sent = ses.outstanding(*state_.context) == 0 && !tx_.compounds().any();
+    const bool sent =
+        nothing_submitted() && ses.outstanding(*state_.context) == 0 && !tx_.compounds().any();
     return sent && (role_ == EndpointRole::Transmit || fep.gaps_over(clock_now()));
   });
+  state_.submission = nullptr;
+  submission_.reset();
   ses.close_context(*state_.context, clock_now());
   if (connection_) connection_->leave();
   engine_.works().drop(*this, true);
@@ -318,6 +321,22 @@ void Endpoint::bindings_changed() noexcept {
                        (bindings_.report_receives() || !receives());
 }
 
+// FI_UET_ENGINE=thread: from fi_enable on, posts go through rings.
+int Endpoint::open_submission() noexcept {
+  if (!engine_.runs_itself() || submission_ != nullptr) return 0;
+  return guarded([&] {
+    const auto& inject = options_.limits().inject;
+    const Guard guard(engine_.lock());
+    const bool concurrent =
+        engine_.threading() == FI_THREAD_SAFE || engine_.threading() == FI_THREAD_UNSPEC;
+    submission_ = std::make_unique<Submission>(*this, engine_.submissions(), concurrent,
+                                               *std::max_element(inject.begin(), inject.end()),
+                                               engine_.fep().ses().initiator().limits());
+    state_.submission = submission_.get();
+    return 0;
+  });
+}
+
 int Endpoint::enable() {
   if (state_.enabled)
     return refuse_endpoint(-FI_EOPBADSTATE,
@@ -350,6 +369,7 @@ int Endpoint::enable() {
   if (state_.context == nullptr) {  // there was no memory for another one
     if (const int result = open_context(); result != 0) return result;
   }
+  if (const int result = open_submission(); result != 0) return result;
   const Guard guard(engine_.lock());
   if (srx_ != nullptr) {
     if (srx_->av() != nullptr && srx_->av() != state_.av) {
@@ -392,7 +412,7 @@ int Endpoint::shutdown(std::uint64_t flags) {
   }
   auto& ses = engine_.fep().ses();
   ses.initiator().request_acks_now(*state_.context);
-  engine_.linger([&] { return ses.outstanding(*state_.context) == 0; });
+  engine_.linger([&] { return nothing_submitted() && ses.outstanding(*state_.context) == 0; });
   connection_->end();
   return 0;
 }
@@ -444,6 +464,11 @@ ssize_t Endpoint::cancel(void* operation_context) noexcept {
   const Guard guard(engine_.lock());
   if (engine_.works().cancel(*this, operation_context)) return 0;
   const Time now = clock_now();
+  if (submission_ != nullptr) {
+    submission_->drain_rx(now);
+    submission_->drain_tx(now);
+    if (submission_->cancel(operation_context)) return 0;
+  }
   if (tx_.compounds().cancel(operation_context, now)) {
     engine_.posted(now, false);
     return 0;

@@ -23,6 +23,7 @@
 #include "objects/rx_side.h"
 #include "objects/shared_ctx.h"
 #include "objects/tx_side.h"
+#include "submission/submission.h"
 #include "uet/ses/api.h"
 
 namespace uet::prov {
@@ -118,6 +119,8 @@ class Endpoint final {
   int bind_srx(Srx& srx);
   // Does it transmit or receive?
   bool sends() const;
+  int open_submission() noexcept;
+  bool nothing_submitted() const { return submission_ == nullptr || submission_->empty(); }
   bool receives() const;
   int after_bind(int result) noexcept;
   void bindings_changed() noexcept UET_REQUIRES(engine_.lock());
@@ -137,6 +140,7 @@ class Endpoint final {
   EpOptions options_;
   TxSide tx_;
   RxSide rx_;
+  std::unique_ptr<Submission> submission_;  // from fi_enable on, if the engine runs itself
   EqBinding eq_;
   std::optional<ConnectionSide> connection_;
   Srx* srx_ = nullptr;

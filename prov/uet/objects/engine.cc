@@ -52,8 +52,12 @@ struct ForkRegistry {
   }
 };
 
-Engine::Engine(const Params& params, bool locked, bool knows_hmem)
-    : params_(params), knows_hmem_(knows_hmem), lock_(locked) {}
+Engine::Engine(const Params& params, fi_threading threading, bool knows_hmem)
+    : params_(params),
+      knows_hmem_(knows_hmem),
+      threading_(threading),
+      runs_itself_(params.engine == EngineMode::Thread),
+      lock_(threading != FI_THREAD_DOMAIN || runs_itself_) {}
 Engine::~Engine() = default;
 
 void Engine::keep(std::unique_ptr<TransportSecurity> security) { security_ = std::move(security); }
@@ -125,7 +129,7 @@ int Engine::open(std::unique_ptr<nic::Nic> nic, bool thread) {
             nic::to_text(local_address()).c_str(), interface_.c_str(), params_.nic.c_str(),
             nic_->caps().ip_mtu, payload_mtu_, params_.local_rings ? "allowed" : "off");
   }
-  if (result == 0 && thread) result = need_thread();
+  if (result == 0 && (thread || runs_itself_)) result = need_thread();
   if (result == 0) ForkRegistry::instance().add(*this);
   return result;
 }

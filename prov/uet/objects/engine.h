@@ -4,6 +4,8 @@
 // a domain (attributes, address format, resource indices) stands in domain.h.
 #pragma once
 
+#include <rdma/fabric.h>
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -23,6 +25,7 @@
 #include "objects/wait.h"
 #include "security/protected_notice.h"
 #include "settings/params.h"
+#include "submission/submissions.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/nic/nic.h"
 
@@ -47,8 +50,9 @@ class PassClient {
 
 class Engine final : public ListNode<ForkTag> {
  public:
-  // `locked`: more than one thread may enter. `knows_hmem`: see knows_hmem().
-  Engine(const Params& params, bool locked, bool knows_hmem);
+  // `threading`: fi_domain(3); FI_THREAD_DOMAIN with manual progress needs no lock. `knows_hmem`:
+  // see knows_hmem().
+  Engine(const Params& params, fi_threading threading, bool knows_hmem);
   ~Engine();
   // Builds the FEP over `nic`, with a progress thread if `thread`. 0 or a negative fi_errno, with
   // the reason logged; the engine can only be destroyed then.
@@ -72,7 +76,8 @@ class Engine final : public ListNode<ForkTag> {
   // next, since ACKs need packets. A flood ends the pass after kMostBursts.
   bool progress(Time now) UET_REQUIRES(lock_) {
     const Time start = now;
-    const bool taken = fep_->take(now);
+    const bool submitted = runs_itself_ && submissions_.run(now);
+    const bool taken = fep_->take(now) || submitted;
     for (unsigned bursts = 1; bursts < kMostBursts && fep_->left_some(start); ++bursts) {
       push_after_take(now);
       now = clock_now();
@@ -80,6 +85,11 @@ class Engine final : public ListNode<ForkTag> {
     }
     return end_pass(push_after_take(now) || taken, now);
   }
+  // FI_UET_ENGINE=thread: a thread of the engine makes all progress and executes what endpoints
+  // submit; readers of queues and counters do not take the lock.
+  bool runs_itself() const { return runs_itself_; }
+  Submissions& submissions() { return submissions_; }
+  fi_threading threading() const { return threading_; }
   // Of callers that poll: with the lock, except for its `yield`.
   Patience& patience() { return patience_; }
   // The end of a call that posts a receive or cancels: sends what is ready, unless more follows at
@@ -174,10 +184,12 @@ class Engine final : public ListNode<ForkTag> {
 
   const Params params_;
   const bool knows_hmem_;
+  const fi_threading threading_;
+  const bool runs_itself_;
   std::uint32_t payload_mtu_ = 0;
   std::uint64_t piece_bytes_ = 0;
   std::atomic<bool> dead_{false};
-  Lock lock_;
+  alignas(64) Lock lock_;  // what is above is read by all threads, and written by none
   std::unique_ptr<TransportSecurity> security_;
   std::unique_ptr<nic::Nic> nic_;
   nic::PlacingCopy placing_copy_;
@@ -190,6 +202,7 @@ class Engine final : public ListNode<ForkTag> {
   bool watches_peers_ UET_GUARDED_BY(lock_) = false;
   StatsSignal stats_signal_;
   LiveStats live_ UET_GUARDED_BY(lock_);
+  Submissions submissions_;
   ProgressThread thread_;
   WorkQueue works_{*this};
   PieceTurns piece_turns_;

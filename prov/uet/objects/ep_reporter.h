@@ -2,6 +2,7 @@
 // From a completion of SES to counters and CQ entries. All with the domain's lock.
 #pragma once
 
+#include "errors.h"
 #include "objects/cq.h"
 #include "objects/ep_bindings.h"
 #include "objects/ep_state.h"
@@ -26,6 +27,9 @@ class EpReporter final : public ses::CompletionSink {
 
   // Gives back the slot of the operation and reports its completion.
   void complete(const ses::Completion& completion) noexcept override;
+  // An operation that the call has accepted and the engine has not: `err`, a positive fi_errno. Its
+  // slot is taken.
+  void fail(ses::Kind kind, void* context, std::uint64_t user_flags, int err) noexcept;
   bool can_take_event() noexcept override { return bindings_.can_take_event(); }
   bool reserve_receive() noexcept override { return bindings_.take_rx(); }
   void release_receive() noexcept override { bindings_.return_rx(); }
@@ -34,6 +38,7 @@ class EpReporter final : public ses::CompletionSink {
 
  private:
   void complete_original(const ses::Completion& completion) noexcept;
+  void report(const ses::Completion& completion, const CompletionError& error) noexcept;
   void count(const ses::Completion& completion, bool good) noexcept;
   bool is_wanted(const ses::Completion& completion, bool is_error) const noexcept;
   void describe_receive(const ses::Completion& completion, Cq::Entry& entry) noexcept;

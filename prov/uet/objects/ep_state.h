@@ -5,6 +5,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -17,6 +18,7 @@
 namespace uet::prov {
 
 class AvFid;
+class Submission;
 
 struct EpState {
   Engine& engine;
@@ -28,7 +30,9 @@ struct EpState {
   bool enabled = false;
   bool may_send = false;  // enabled, and for that
   bool may_receive = false;
-  std::optional<ses::Peer> peer;  // of an endpoint of FI_EP_MSG while it is connected
+  std::optional<ses::Peer> peer;      // of an endpoint of FI_EP_MSG while it is connected
+  std::atomic<bool> has_peer{false};  // the same, for threads without the domain's lock
+  Submission* submission = nullptr;   // from fi_enable on, if the engine runs itself
 
   bool ended = false;  // its connection has ended
 

@@ -217,8 +217,9 @@ std::optional<std::optional<cm::PeerRequest>> take_request(struct fid* handle) {
 
 // ---- the engine --------------------------------------------------------------------------------
 
-PassiveEndpoint::Station::Station(PassiveEndpoint& pep, const Params& params, bool locked)
-    : owner(pep), engine(params, locked, false) {}
+PassiveEndpoint::Station::Station(PassiveEndpoint& pep, const Params& params,
+                                  fi_threading threading)
+    : owner(pep), engine(params, threading, false) {}
 
 int PassiveEndpoint::Station::open(std::unique_ptr<nic::Nic> nic, const av::UetAddress& wanted,
                                    JobId job, bool thread) UET_NO_THREAD_ANALYSIS {
@@ -281,8 +282,7 @@ int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
   if (info_->src_addr != nullptr) {
     wanted = AddressFormat::decode(info_->addr_format, info_->src_addr, info_->src_addrlen);
   }
-  const bool locked = info_->domain_attr->threading != FI_THREAD_DOMAIN;
-  auto station = std::make_unique<Station>(*this, *params, locked);
+  auto station = std::make_unique<Station>(*this, *params, info_->domain_attr->threading);
   station->engine.keep(std::move(protection.security));
   result = station->open(std::move(opened.nic), wanted.value_or(av::UetAddress{}), job,
                          wants_thread(*info_));

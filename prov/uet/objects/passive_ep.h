@@ -63,7 +63,7 @@ class PassiveEndpoint final : public fid_pep {
  private:
   // The engine with what runs in it. Another name takes another one.
   struct Station final : PassClient {
-    Station(PassiveEndpoint& owner, const Params& params, bool locked);
+    Station(PassiveEndpoint& owner, const Params& params, fi_threading threading);
     ~Station();
     int open(std::unique_ptr<nic::Nic> nic, const av::UetAddress& wanted, JobId job, bool thread);
     void run(Time now) noexcept override;

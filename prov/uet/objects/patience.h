@@ -60,4 +60,18 @@ class Patience {
   std::atomic<bool> returned_{false};
 };
 
+// Of readers that find nothing while the engine's thread makes the progress: now and then one gives
+// it the processor.
+class IdleReads {
+ public:
+  void note() noexcept {
+    if (count_.fetch_add(1, std::memory_order_relaxed) % kReadsPerYield == 0) sched_yield();
+  }
+
+ private:
+  static constexpr unsigned kReadsPerYield = 32;
+
+  std::atomic<unsigned> count_{0};
+};
+
 }  // namespace uet::prov

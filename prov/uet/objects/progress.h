@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Automatic progress: one thread per domain that asked for it.
+// Automatic progress: one thread per domain that asked for it, or that FI_UET_ENGINE=thread gives
+// it.
 #pragma once
 
+#include "objects/lock.h"
 #include "objects/thread.h"
 
 namespace uet::prov {
@@ -21,6 +23,9 @@ class ProgressThread {
  private:
   static void loop(void* self) noexcept;
   void run() noexcept;
+  void place() noexcept;
+  // True: the thread may sleep now.
+  bool prepare_sleep() noexcept UET_NO_THREAD_ANALYSIS;
 
   Engine* engine_ = nullptr;
   Thread thread_;

@@ -10,6 +10,7 @@
 namespace uet::prov {
 
 class Endpoint;
+struct Command;
 
 class RxSide {
  public:
@@ -24,11 +25,16 @@ class RxSide {
   // Posts a receive, or looks at what has arrived: 0 or a negative fi_errno, -FI_EAGAIN if no slot
   // is free now.
   ssize_t receive(const RxCall& call) noexcept;
+  // A command of its submission ring, with the domain's lock. False: there is no room now; else it
+  // has been posted, or has completed with an error.
+  bool execute(const Command& command, Time now) noexcept;
   // fi_rx_size_left(3).
   ssize_t size_left() noexcept;
 
  private:
   ssize_t defer(const RxCall& call) noexcept;
+  ssize_t submit(const RxCall& call) noexcept;
+  Result<void> start(const RxCall& call, const RxSource& source, Time now) noexcept;
 
   Engine& engine_;
   const EpState& state_;

@@ -22,7 +22,9 @@
 namespace uet::prov {
 
 class Endpoint;
+class Submission;
 struct AtomicCall;
+struct Command;
 
 // The arguments that all transmitting calls have in common.
 struct TxCall {
@@ -67,6 +69,9 @@ class TxSide {
   ssize_t size_left() noexcept;
 
   // The rest with the domain's lock.
+  // A command of its submission ring, whose injected bytes lie in `local`. False: there is no room
+  // now; else it has been posted, or has completed with an error.
+  bool execute(const Command& command, Time now) noexcept;
   // Its operations of several pieces.
   Compounds& compounds() noexcept { return compounds_; }
 
@@ -76,6 +81,15 @@ class TxSide {
                        std::uint32_t element_bytes) noexcept;
   template <class Post>
   ssize_t defer(ses::Kind kind, const TxCall& call, Post post) noexcept;
+  void set_common(const TxCall& call, ses::TxOp& op) const noexcept;
+  template <class Op>
+  Result<void> start(const Op& op, Time now) noexcept;
+  template <class Op>
+  int check_unlocked(const TxCall& call, Op& op, Slices& slices,
+                     const std::optional<ses::Peer>& peer) const noexcept;
+  template <class Op>
+  ssize_t submit(const TxCall& call, Op& op, Slices& slices) noexcept;
+  int find_destination(const TxCall& call, std::optional<ses::Peer>& peer) const noexcept;
   int prepare(const TxCall& call, TransferKind kind, ses::TxOp& op, Slices& slices) const noexcept;
   int find_devices(const TxCall& call, const ses::Peer& peer,
                    std::span<ses::IoSlice> slices) const noexcept;

@@ -99,8 +99,10 @@ class Waiter {
 
   // The object holds `amount` entries now, or has counted to it.
   void notify(std::uint64_t amount = UINT64_MAX) noexcept {
-    if (armed_ || set_ != nullptr || !sleepers_.empty()) tell(amount);
+    if (is_watched()) tell(amount);
   }
+  // Somebody wants to be told.
+  bool is_watched() const { return armed_ || set_ != nullptr || !sleepers_.empty(); }
   // For fi_trywait, when nothing is there: from now on the application's object tells.
   void arm() noexcept;
   // Whether there is an object that arm() is about.

@@ -161,6 +161,22 @@ std::string job_id_text(const Params& params) {
   return "of the job that a launcher started, else " + std::to_string(params.job_id);
 }
 
+bool set_engine(Params& params, std::string_view text) {
+  params.engine = text == "thread" ? EngineMode::Thread : EngineMode::Caller;
+  return text == "thread" || text == "caller";
+}
+
+std::string engine_text(const Params& params) {
+  return params.engine == EngineMode::Thread ? "thread" : "caller";
+}
+
+bool set_engine_cpus(Params& params, std::string_view text) {
+  params.engine_cpus = text;
+  return parse_cpus(text).has_value();
+}
+
+std::string all_processors(const Params&) { return "all processors of the process"; }
+
 std::string tss_text(const Params& params) { return name_of(params.tss); }
 
 bool set_stats(Params& params, std::string_view text) {
@@ -213,6 +229,16 @@ constexpr Row kRows[] = {
      "Rings in shared memory to processes of the same user on this host: auto uses them, off "
      "sends everything through the NIC.",
      Choice{set_local, local_text, "auto or off"}, true},
+    {"engine",
+     "Thread that runs the protocol: caller is each call of the application; thread is a thread of "
+     "the domain, which takes operations from rings, so that a post returns at once and peers are "
+     "answered while the application computes.",
+     Choice{set_engine, engine_text, "caller or thread"}, true},
+    {"engine_cpus", "Processors for the threads of FI_UET_ENGINE=thread, for example 2-3,6.",
+     Choice{set_engine_cpus, all_processors, "numbers and ranges, separated by commas"}, true},
+    {"engine_spin_us",
+     "Microseconds that the thread of FI_UET_ENGINE=thread looks for work before it sleeps.",
+     number<&Params::engine_spin_us>(0, 60'000'000)},
     {"udp_port",
      "First UDP port of the processes of this host: each takes the first free one of the 1024 from "
      "there on, unless the application names a service. Peers whose value differs answer only if "
@@ -247,7 +273,7 @@ constexpr Row kRows[] = {
     {"tx_size", "Default number of operations in progress per endpoint (tx_attr.size).",
      number<&Params::tx_size>(16, kMaxTxSize), true},
     {"rx_size", "Default number of posted receives per endpoint (rx_attr.size).",
-     number<&Params::rx_size>(16, kMaxRxSize), true},
+     number<&Params::rx_size>(16, kMaxRxSize)},
     {"socket_buffer_bytes",
      "Size of the UDP socket's buffers that the kernel is asked for, in each direction, in bytes. "
      "A ring in shared memory has the same size.",
@@ -558,8 +584,8 @@ std::optional<std::string> find_conflict(const Params& params) {
          {pds.dscp_data, pds.dscp_control, pds.dscp_datagram, pds.dscp_no_trim, again}) {
       if (mark != used) continue;
       return "FI_UET_CC_TRIMMING: DSCP " + std::to_string(mark) +
-             " marks a trimmed packet; FI_UET_DSCP_DATA, FI_UET_DSCP_CONTROL and, of "
-             "FI_UET_TUNING, dscp_datagram, dscp_no_trim and dscp_retransmission must differ from "
+             " marks a trimmed packet; FI_UET_DSCP_DATA and, of FI_UET_TUNING, dscp_control, "
+             "dscp_datagram, dscp_no_trim and dscp_retransmission must differ from "
              "it";
     }
   }

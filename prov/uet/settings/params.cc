@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <functional>
 #include <mutex>
+#include <sstream>
 #include <utility>
 
+#include "base/parameter.h"
 #include "provider.h"
 #include "settings/default_job.h"
 
@@ -137,6 +139,21 @@ std::optional<Params> load_params() {
   if (params) first_port.store(params->udp_port, std::memory_order_relaxed);
   seen = now;
   return params;
+}
+
+std::optional<cpu_set_t> parse_cpus(std::string_view text) {
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  std::istringstream list{std::string(text)};
+  for (std::string range; std::getline(list, range, ',');) {
+    const std::size_t dash = range.find('-');
+    const auto first = parse_whole(range.substr(0, dash));
+    const auto last = dash != std::string::npos ? parse_whole(range.substr(dash + 1)) : first;
+    if (!first || !last || *first > *last || *last >= CPU_SETSIZE) return {};
+    for (std::uint64_t each = *first; each <= *last; ++each) CPU_SET(each, &processors);
+  }
+  if (CPU_COUNT(&processors) == 0 || text.back() == ',') return {};
+  return processors;
 }
 
 }  // namespace uet::prov

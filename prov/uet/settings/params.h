@@ -5,6 +5,8 @@
 // host knows. Read through fi_param_get only, so that libfabric's own configuration file counts.
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +28,12 @@ enum class Profile : std::uint8_t { AiBase, AiFull, Hpc };
 // FI_UET_TSS. A domain that is opened under Prefer is secured or in clear from then on.
 enum class TssMode : std::uint8_t { Off, Prefer, Require };
 const char* name_of(TssMode mode);  // as in FI_UET_TSS
+
+// FI_UET_ENGINE: the thread in which the protocol of a domain runs.
+enum class EngineMode : std::uint8_t {
+  Caller,  // in the calls of the application, and in a thread that FI_PROGRESS_AUTO asks for
+  Thread,  // in a thread of the domain, which takes commands from submission rings
+};
 
 // FI_UET_STATS: "exit", "signal" or "error", and each with ":file".
 struct StatsDump {
@@ -66,6 +74,9 @@ struct Params {
   std::uint64_t dscp_trimmed = *wire::kDefaultTrimMarks.trimmed;
   std::uint64_t dscp_trimmed_lasthop = *wire::kDefaultTrimMarks.trimmed_last_hop;
   bool local_rings = true;
+  EngineMode engine = EngineMode::Caller;
+  std::string engine_cpus;  // as given, for example "2-3,6"; empty: all of the process
+  std::uint64_t engine_spin_us = 50;
   bool allow_layering = false;
   bool live_statistics = true;
   std::uint64_t seed = 0;
@@ -122,6 +133,9 @@ wire::TrimMarks trim_marks(const Params& params);
 // The DSCPs by which uet recognizes a trimmed packet: trim_marks() if the network trims, else none.
 // Transport security has no use for trimmed packets, but counts them (TSS-66).
 wire::TrimMarks recognized_trim_marks(const Params& params);
+
+// The processors of a list such as "2-3,6"; nullopt if it is not such a list.
+std::optional<cpu_set_t> parse_cpus(std::string_view text);
 
 // Why these values, each of them allowed, do not go together, or empty.
 std::optional<std::string> find_conflict(const Params& params);
