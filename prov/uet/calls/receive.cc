@@ -104,6 +104,7 @@ ssize_t RxSide::submit(const RxCall& call) noexcept {
   command->has_peer = source.peer.has_value();
   if (source.peer) command->peer = *source.peer;
   command->compare = command->results = 0;
+  command->cancelled = false;
   write_pieces(call.iov, call.count, call.descriptors, *command);
   state_.submission->submit(claim);
   return 0;

@@ -133,22 +133,20 @@ void TxSide::set_common(const TxCall& call, ses::TxOp& op) const noexcept {
   op.inject = (call.flags & FI_INJECT) != 0;
   op.delivery_complete = (call.flags & kDelivered) != 0;
   op.fence = (call.flags & FI_FENCE) != 0;
-  op.data = call.data;
+  if (call.data) op.data = *call.data;
   op.context = call.context;
   op.user_flags = call.flags | call.mark;
 }
 
-// 0 or a negative fi_errno. Without the domain's lock, `peer` of a connected endpoint stays empty.
-int TxSide::find_destination(const TxCall& call, std::optional<ses::Peer>& peer) const noexcept {
+// 0 or a negative fi_errno. That of a connected endpoint is `state_.peer`, for those who have the
+// domain's lock.
+int TxSide::find_destination(const TxCall& call, ses::Peer& peer) const noexcept {
   if (state_.connects()) {
-    if (!state_.has_peer) {
-      return refuse_endpoint(-FI_ENOTCONN,
-                             "fi_send, fi_write: endpoint: not connected; wait for FI_CONNECTED");
-    }
-    return 0;
+    if (state_.has_peer) return 0;
+    return refuse_endpoint(-FI_ENOTCONN,
+                           "fi_send, fi_write: endpoint: not connected; wait for FI_CONNECTED");
   }
-  peer = state_.av->peer(call.to);
-  if (peer) return 0;
+  if (state_.av->read_peer(call.to, peer)) return 0;
   return refuse_endpoint(
       -FI_EINVAL,
       "fi_send, fi_write: endpoint: the destination is not in the AV; call fi_av_insert first");
@@ -173,10 +171,10 @@ Result<void> TxSide::post_compound(const ses::RmaOp& op, Time now) noexcept {
 }
 
 template <class Op>
-ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
+ssize_t TxSide::post(const TxCall& call, Op&& op) noexcept {
   if constexpr (!std::is_same_v<Op, ses::AtomicOp>) {
     if ((call.flags & FI_TRIGGER) != 0) {
-      return defer(kind_of(op), call, [this, op](const TxCall& due) { return post(due, op); });
+      return defer(kind_of(op), call, [this, op](const TxCall& due) { return post(due, Op(op)); });
     }
   }
   Slices slices;
@@ -188,14 +186,13 @@ ssize_t TxSide::post(const TxCall& call, Op op) noexcept {
     if (submits && fits_command(call, op)) return submit(call, op, slices);
   }
   const Guard guard(engine_.lock(), call.locked);
-  std::optional<ses::Peer> peer;
+  ses::Peer peer;
   result = find_destination(call, peer);
   if (result != 0) return result;
-  if (!peer) peer = state_.peer;
-  op.peer = &*peer;
+  op.peer = state_.connects() ? &*state_.peer : &peer;
   op.prompt_ack = needs_prompt_ack(call);
   if (engine_.knows_hmem()) [[unlikely]] {
-    result = find_devices(call, *peer, std::span(slices.data(), call.count));
+    result = find_devices(call, *op.peer, std::span(slices.data(), call.count));
     if (result != 0) return result;
   }
   const Time now = clock_now();
@@ -232,53 +229,56 @@ Result<void> TxSide::start(const Op& op, Time now) noexcept UET_NO_THREAD_ANALYS
 }
 
 // All that can be wrong with an operation before it is posted; nothing is locked. 0 or a negative
-// fi_errno. A connected endpoint's `peer` is empty.
+// fi_errno. `peer`: nothing of a connected endpoint's.
 template <class Op>
 int TxSide::check_unlocked(const TxCall& call, Op& op, Slices& slices,
-                           const std::optional<ses::Peer>& peer) const noexcept {
-  static const ses::Peer any{};
-  op.peer = peer ? &*peer : &any;
+                           const ses::Peer& peer) const noexcept {
+  op.peer = &peer;
   if (!is_compound(op)) {
     const auto possible = ses::check_operation(op, state_.config.mode, state_.submission->limits());
     if (!possible) return to_fi_errno(possible.error());
   }
-  if (!engine_.knows_hmem() || !peer) return 0;
-  return find_devices(call, *peer, std::span(slices.data(), call.count));
+  if (!engine_.knows_hmem() || state_.connects()) return 0;
+  return find_devices(call, peer, std::span(slices.data(), call.count));
 }
 
 // FI_UET_ENGINE=thread: the operation becomes a command, which TxSide::execute makes an operation
-// again. 0 or a negative fi_errno.
+// again. 0 or a negative fi_errno. The destination is written to the command at once: a copy that
+// is read in other units than it was written in waits until all stores before it have reached the
+// engine's processor. A refused call leaves an empty command.
 template <class Op>
 ssize_t TxSide::submit(const TxCall& call, Op& op, Slices& slices) noexcept {
-  std::optional<ses::Peer> peer;
-  int result = find_destination(call, peer);
-  if (result == 0) result = check_unlocked(call, op, slices, peer);
-  if (result != 0) return result;
-  CommandRing& ring = state_.submission->tx();
   const CommandRing::Claim claim = state_.submission->claim_tx(engine_.lock());
   if (claim.command == nullptr) return -FI_EAGAIN;
-  Command* const command = claim.command;
-  command->flags = call.flags;
-  command->context = call.context;
-  command->has_data = call.data.has_value();
-  command->data = call.data.value_or(0);
-  command->compare = command->results = 0;
-  command->has_peer = peer.has_value();
-  if (peer) command->peer = *peer;
-  if (op.inject) {
-    write_inline(call, ring, *command);
-  } else {
-    write_pieces(call.iov, call.count, call.descriptors, *command);
+  Command& command = *claim.command;
+  int result = find_destination(call, command.peer);
+  if (result == 0) result = check_unlocked(call, op, slices, command.peer);
+  if (result != 0) {
+    command.opcode = Opcode::None;
+    state_.submission->submit(claim);
+    return result;
   }
-  write_operation(op, *command);
+  command.flags = call.flags;
+  command.context = call.context;
+  command.has_data = call.data.has_value();
+  if (call.data) command.data = *call.data;
+  command.has_peer = !state_.connects();
+  command.compare = command.results = 0;
+  command.cancelled = false;
+  if (op.inject) {
+    write_inline(call, state_.submission->tx(), command);
+  } else {
+    write_pieces(call.iov, call.count, call.descriptors, command);
+  }
+  write_operation(op, command);
   state_.submission->submit(claim);
   return 0;
 }
 
-template ssize_t TxSide::post(const TxCall&, ses::SendOp) noexcept;
-template ssize_t TxSide::post(const TxCall&, ses::RmaOp) noexcept;
-template ssize_t TxSide::post(const TxCall&, RangesOp) noexcept;
-template ssize_t TxSide::post(const TxCall&, ses::AtomicOp) noexcept;
+template ssize_t TxSide::post(const TxCall&, ses::SendOp&&) noexcept;
+template ssize_t TxSide::post(const TxCall&, ses::RmaOp&&) noexcept;
+template ssize_t TxSide::post(const TxCall&, RangesOp&&) noexcept;
+template ssize_t TxSide::post(const TxCall&, ses::AtomicOp&&) noexcept;
 
 bool TxSide::execute(const Command& command, Time now) noexcept UET_NO_THREAD_ANALYSIS {
   const auto& peer = command.has_peer ? std::optional(command.peer) : state_.peer;

@@ -191,18 +191,18 @@ int AvFid::bind(struct fid* other) noexcept {
   return eq_.open(Eq::from(other), engine_);
 }
 
-std::optional<ses::Peer> AvFid::peer(fi_addr_t address) const noexcept {
+bool AvFid::read_peer(fi_addr_t address, ses::Peer& peer) const noexcept {
   // fi_rx_addr(3): the upper rx_ctx_bits name the receive context.
   const std::uint64_t context = rx_ctx_bits_ == 0 ? 0 : address >> (64 - rx_ctx_bits_);
   const std::uint64_t place = address << rx_ctx_bits_ >> rx_ctx_bits_;
   const SpinGuard entries(entries_lock_);
   const av::UetAddress* entry = av_.find(place);
-  if (entry == nullptr) return {};
+  if (entry == nullptr) return false;
   const std::uint64_t index = entry->start_resource_index.value + context;
-  if (index > kMaxResourceIndex) return {};
-  ses::Peer peer = peer_at(*entry, {static_cast<std::uint16_t>(index)});
-  peer.job = job_of(place);
-  return peer;
+  if (index > kMaxResourceIndex) return false;
+  new (&peer) ses::Peer(peer_at(*entry, {static_cast<std::uint16_t>(index)}));
+  if (place < jobs_.size() && jobs_[place]) peer.job = *jobs_[place];
+  return true;
 }
 
 int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const void* context) const {

@@ -50,7 +50,12 @@ class AvFid final : public fid_av {
 
   // With the domain's lock, unless the engine runs itself: then any thread may ask. Empty if there
   // is no such entry. The address may name one of the peer's receive contexts.
-  std::optional<ses::Peer> peer(fi_addr_t address) const noexcept;
+  std::optional<ses::Peer> peer(fi_addr_t address) const noexcept {
+    ses::Peer found;
+    return read_peer(address, found) ? std::optional(found) : std::nullopt;
+  }
+  // Likewise, in place; false if there is no such entry.
+  bool read_peer(fi_addr_t address, ses::Peer& peer) const noexcept;
   // The rest with the domain's lock.
   // The user's id of it, if it has one (FI_AV_USER_ID). With keys in the AV, of several entries of
   // the sender the one of the job that the message came with (SES-146).

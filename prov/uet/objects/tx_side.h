@@ -62,7 +62,7 @@ class TxSide {
   // ses::SendOp, ses::RmaOp or RangesOp with the fields that `call` does not have. A call with
   // FI_TRIGGER waits in the domain's WorkQueue.
   template <class Op>
-  ssize_t post(const TxCall& call, Op op) noexcept;
+  ssize_t post(const TxCall& call, Op&& op) noexcept;
   // Likewise.
   ssize_t atomic(const AtomicCall& call) noexcept;
   // fi_tx_size_left(3).
@@ -86,10 +86,10 @@ class TxSide {
   Result<void> start(const Op& op, Time now) noexcept;
   template <class Op>
   int check_unlocked(const TxCall& call, Op& op, Slices& slices,
-                     const std::optional<ses::Peer>& peer) const noexcept;
+                     const ses::Peer& peer) const noexcept;
   template <class Op>
   ssize_t submit(const TxCall& call, Op& op, Slices& slices) noexcept;
-  int find_destination(const TxCall& call, std::optional<ses::Peer>& peer) const noexcept;
+  int find_destination(const TxCall& call, ses::Peer& peer) const noexcept;
   int prepare(const TxCall& call, TransferKind kind, ses::TxOp& op, Slices& slices) const noexcept;
   int find_devices(const TxCall& call, const ses::Peer& peer,
                    std::span<ses::IoSlice> slices) const noexcept;

@@ -21,7 +21,7 @@ inline constexpr std::size_t kCommandPieces = 4;
 // Commands of a ring, beyond the operations that the transport has in progress.
 inline constexpr std::size_t kRingCommands = 256;
 
-enum class Opcode : std::uint8_t { Send, Rma, Atomic, Receive };
+enum class Opcode : std::uint8_t { Send, Rma, Atomic, Receive, None };
 
 // Bytes of an injected operation that travel within the command.
 inline constexpr std::size_t kInlineBytes = 128;
@@ -124,12 +124,19 @@ class CommandRing {
   }
 
  private:
-  static constexpr std::uint64_t kPrefetched = 4;  // commands ahead of the one claimed
+  static constexpr std::uint64_t kPrefetched = 8;  // commands ahead of the one claimed
 
   // The engine's processor has read the lines of a command last.
   static void prefetch(Command& command) noexcept {
     auto* const bytes = reinterpret_cast<std::byte*>(&command);
-    for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(bytes + line * 64, 1);
+    for (std::size_t line = 0; line < 3; ++line) {
+#ifdef __x86_64__
+      // The built-in asks for a copy to read, unless the build is for a processor of its own.
+      asm volatile("prefetchw %0" : : "m"(bytes[line * 64]));
+#else
+      __builtin_prefetch(bytes + line * 64, 1);
+#endif
+    }
   }
   Command& at(std::uint64_t position) { return commands_[position % kRingCommands]; }
 

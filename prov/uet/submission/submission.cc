@@ -106,6 +106,7 @@ Submission::~Submission() { engine_.forget(*this); }
 
 // False: there is no room for what the command needs.
 bool Submission::execute(Command& command, CommandRing& ring, Time now) noexcept {
+  if (command.opcode == Opcode::None) return true;
   const bool receives = &ring == &rx_;
   if (command.cancelled) {
     return endpoint_.end_unposted(kind_of(command), command.context, command.flags);

@@ -44,7 +44,8 @@ inline bool name_regions(void* const* descriptors, std::size_t count) {
 
 inline void write_pieces(const iovec* iov, std::size_t count, void* const* descriptors,
                          Command& command) {
-  command.first = count > 0 ? iov[0] : iovec{};
+  command.first.iov_base = count > 0 ? iov[0].iov_base : nullptr;
+  command.first.iov_len = count > 0 ? iov[0].iov_len : 0;
   for (std::size_t i = 1; i < count; ++i) command.more[i - 1] = iov[i];
   command.pieces = static_cast<std::uint8_t>(count);
   command.described = descriptors != nullptr && name_regions(descriptors, count);

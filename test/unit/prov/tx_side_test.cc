@@ -57,7 +57,7 @@ TEST_F(Tx, WrongArgumentsAreRefused) {
   call.count = 2;
   ses::RmaOp read;
   read.kind = ses::Kind::Read;
-  EXPECT_EQ(tx.post(call, read), -FI_EINVAL) << "more than 2^64 bytes";
+  EXPECT_EQ(tx.post(call, ses::RmaOp(read)), -FI_EINVAL) << "more than 2^64 bytes";
 }
 
 TEST_F(Tx, TriggeredOperationsNeedTheCapability) {
