@@ -56,7 +56,7 @@ class Initiator final : public pds::MessageOwner {
   void request_acks_now(Context& context);
   // Ends all its operations without completions; see ses.h.
   void close_context(Context& context, Time now);
-  // What posts are checked by, with the mode of their context.
+  // Posts are checked against these and the mode of their context.
   const OperationLimits& limits() const { return limits_; }
 
   // pds::MessageOwner of the operations.

@@ -98,7 +98,8 @@ const std::map<std::string, std::string> kNoSource = {
 // "prov/params" for a file of that name in prov/uet or one of its folders.
 bool is_in_provider(const std::string& stem) {
   if (!stem.starts_with("prov/")) return false;
-  for (const char* folder : {"", "settings/", "objects/", "calls/", "hmem/", "security/"}) {
+  for (const char* folder :
+       {"", "settings/", "objects/", "calls/", "hmem/", "security/", "submission/"}) {
     const std::string file = std::string("prov/uet/") + folder + stem.substr(5);
     if (fs::exists(kSource / (file + ".cc")) || fs::exists(kSource / (file + ".h"))) return true;
   }

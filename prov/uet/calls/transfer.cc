@@ -229,7 +229,7 @@ Result<void> TxSide::start(const Op& op, Time now) noexcept UET_NO_THREAD_ANALYS
 }
 
 // All that can be wrong with an operation before it is posted; nothing is locked. 0 or a negative
-// fi_errno. `peer`: nothing of a connected endpoint's.
+// fi_errno. Of a connected endpoint `peer` is not read.
 template <class Op>
 int TxSide::check_unlocked(const TxCall& call, Op& op, Slices& slices,
                            const ses::Peer& peer) const noexcept {

@@ -99,7 +99,7 @@ std::uint64_t Cntr::poll(const std::atomic<std::uint64_t>& number,
                          std::atomic<std::uint64_t>& told) noexcept {
   if (engine_.dead()) return number.load(std::memory_order_relaxed);
   std::uint64_t result = 0;
-  if (engine_.runs_itself()) {
+  if (engine_.submissions().active()) {
     result = number.load(std::memory_order_acquire);
     const bool moved = told.load(std::memory_order_relaxed) != result;
     told.store(result, std::memory_order_relaxed);
@@ -158,14 +158,14 @@ int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
   Time now = clock_now();
   const Time end = end_of_timeout(now, timeout);
   const Time spin_end = now + kCntrSpin;
-  while (engine_.runs_itself() && now < std::min(spin_end, end)) {
+  while (engine_.submissions().active() && now < std::min(spin_end, end)) {
     if (value_.load(std::memory_order_acquire) >= threshold) return 0;
     sched_yield();
     now = clock_now();
   }
   const Guard guard(engine_.lock());
   for (;;) {
-    if (!engine_.runs_itself()) engine_.progress(now);
+    if (!engine_.submissions().active()) engine_.progress(now);
     if (value_ >= threshold) return 0;
     if (errors_ > errors_read_) return -FI_EAVAIL;
     if (now >= end) return -FI_ETIMEDOUT;

@@ -134,7 +134,7 @@ Cq::Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context)
       format_(attr.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_TAGGED : attr.format),
       event_limit_(
           std::clamp(attr.size != 0 ? attr.size : kDefaultSize, kSmallestEventLimit, kMostEntries)),
-      entries_lock_(domain.engine().runs_itself()),
+      entries_lock_(domain.engine().submissions().active()),
       threshold_(attr.wait_cond == FI_CQ_COND_THRESHOLD) {
   fid.fclass = FI_CLASS_CQ;
   fid.context = owner != nullptr ? nullptr : context;  // the owner's lives only during the call
@@ -193,7 +193,7 @@ bool Cq::reserve() noexcept {
     ++reserved_;
     return true;
   }
-  // What the reader writes is looked at only if there may be too little room.
+  // The position of the reader is loaded only if the ring may be too small.
   const std::size_t most = tail_.load(std::memory_order_relaxed) - seen_head_ + reserved_ + 1;
   if (most > kMostEntries || most + event_limit_ > capacity_) {
     seen_head_ = head_.load(std::memory_order_acquire);
@@ -311,7 +311,7 @@ ssize_t Cq::read_without_progress(void* buffer, std::size_t count, fi_addr_t* so
 
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (engine_.runs_itself()) return read_without_progress(buffer, count, sources);
+  if (engine_.submissions().active()) return read_without_progress(buffer, count, sources);
   ssize_t result = 0;
   bool idle = false;
   {
@@ -340,7 +340,7 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
   Time now = clock_now();
   const Time end = end_of_timeout(now, timeout);
   const Time spin_end = now + kCqSpin;
-  while (engine_.runs_itself() && now < std::min(spin_end, end)) {
+  while (engine_.submissions().active() && now < std::min(spin_end, end)) {
     if (holds(wanted)) return pop(buffer, count, sources);
     sched_yield();
     now = clock_now();
@@ -349,7 +349,7 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
   const unsigned signals = signals_;
   ++blocked_;
   for (;;) {
-    if (!engine_.runs_itself()) engine_.progress(now);
+    if (!engine_.submissions().active()) engine_.progress(now);
     if (holds(wanted)) break;
     if (signalled_ || signals_ != signals || now >= end) break;
     if (now < spin_end) {
@@ -390,7 +390,7 @@ void Cq::give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept {
 
 ssize_t Cq::read_error(fi_cq_err_entry* buffer) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(engine_.lock(), engine_.runs_itself());
+  const Guard guard(engine_.lock(), engine_.submissions().active());
   const SpinGuard entries(entries_lock_);
   if (waiting() == 0 || front().err == 0) return -FI_EAGAIN;
   const Entry& entry = front();

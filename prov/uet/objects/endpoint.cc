@@ -323,12 +323,12 @@ void Endpoint::bindings_changed() noexcept {
 
 // FI_UET_ENGINE=thread: from fi_enable on, posts go through rings.
 int Endpoint::open_submission() noexcept {
-  if (!engine_.runs_itself() || submission_ != nullptr) return 0;
+  if (!engine_.submissions().active() || submission_ != nullptr) return 0;
   return guarded([&] {
     const auto& inject = options_.limits().inject;
     const Guard guard(engine_.lock());
-    const bool concurrent =
-        engine_.threading() == FI_THREAD_SAFE || engine_.threading() == FI_THREAD_UNSPEC;
+    const bool concurrent = engine_.submissions().threading() == FI_THREAD_SAFE ||
+                            engine_.submissions().threading() == FI_THREAD_UNSPEC;
     submission_ = std::make_unique<Submission>(*this, engine_.submissions(), concurrent,
                                                *std::max_element(inject.begin(), inject.end()),
                                                engine_.fep().ses().initiator().limits());

@@ -55,9 +55,8 @@ struct ForkRegistry {
 Engine::Engine(const Params& params, fi_threading threading, bool knows_hmem)
     : params_(params),
       knows_hmem_(knows_hmem),
-      threading_(threading),
-      runs_itself_(params.engine == EngineMode::Thread),
-      lock_(threading != FI_THREAD_DOMAIN || runs_itself_) {}
+      lock_(threading != FI_THREAD_DOMAIN || params.engine == EngineMode::Thread),
+      submissions_(params.engine == EngineMode::Thread, threading) {}
 Engine::~Engine() = default;
 
 void Engine::keep(std::unique_ptr<TransportSecurity> security) { security_ = std::move(security); }
@@ -79,13 +78,6 @@ int Engine::open_fep() {
   // The FEP's own domain, which is 0 in its addresses (TSS-11). Called with the lock.
   if (security_ != nullptr) security_->on_key_change([this] { fep_->key_changed(0); });
   return 0;
-}
-
-int Engine::open_activity() noexcept {
-  if (!timer_.open()) return -errno;
-  if (params_.stats.when == StatsDump::When::Signal) stats_signal_.subscribe();
-  activity_ = open_epoll(timer_.get(), stats_signal_.fd());
-  return activity_.valid() ? 0 : -errno;
 }
 
 // The NIC's descriptor is watched from the first sleep on: the kernel tells who watches a socket of
@@ -119,7 +111,12 @@ int Engine::need_thread() noexcept {
 int Engine::open(std::unique_ptr<nic::Nic> nic, bool thread) {
   nic_ = std::move(nic);
   int result = open_fep();
-  if (result == 0) result = open_activity();
+  if (result == 0) {
+    const bool opened = timer_.open();
+    if (opened && params_.stats.when == StatsDump::When::Signal) stats_signal_.subscribe();
+    if (opened) activity_ = open_epoll(timer_.get(), stats_signal_.fd());
+    if (!activity_.valid()) result = -errno;
+  }
   if (result == 0) {
     const nic::NoCancel no_cancel;
     const Guard guard(lock_);
@@ -129,7 +126,7 @@ int Engine::open(std::unique_ptr<nic::Nic> nic, bool thread) {
             nic::to_text(local_address()).c_str(), interface_.c_str(), params_.nic.c_str(),
             nic_->caps().ip_mtu, payload_mtu_, params_.local_rings ? "allowed" : "off");
   }
-  if (result == 0 && (thread || runs_itself_)) result = need_thread();
+  if (result == 0 && (thread || submissions_.active())) result = need_thread();
   if (result == 0) ForkRegistry::instance().add(*this);
   return result;
 }

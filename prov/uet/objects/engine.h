@@ -76,7 +76,7 @@ class Engine final : public ListNode<ForkTag> {
   // next, since ACKs need packets. A flood ends the pass after kMostBursts.
   bool progress(Time now) UET_REQUIRES(lock_) {
     const Time start = now;
-    const bool submitted = runs_itself_ && submissions_.run(now);
+    const bool submitted = submissions_.active() && submissions_.run(now);
     const bool taken = fep_->take(now) || submitted;
     for (unsigned bursts = 1; bursts < kMostBursts && fep_->left_some(start); ++bursts) {
       push_after_take(now);
@@ -85,11 +85,9 @@ class Engine final : public ListNode<ForkTag> {
     }
     return end_pass(push_after_take(now) || taken, now);
   }
-  // FI_UET_ENGINE=thread: a thread of the engine makes all progress and executes what endpoints
-  // submit; readers of queues and counters do not take the lock.
-  bool runs_itself() const { return runs_itself_; }
+  // FI_UET_ENGINE=thread, if active(): a thread of the engine makes all progress and executes the
+  // commands of endpoints; readers of queues and counters do not take the lock.
   Submissions& submissions() { return submissions_; }
-  fi_threading threading() const { return threading_; }
   // Of callers that poll: with the lock, except for its `yield`.
   Patience& patience() { return patience_; }
   // The end of a call that posts a receive or cancels: sends what is ready, unless more follows at
@@ -147,7 +145,6 @@ class Engine final : public ListNode<ForkTag> {
  private:
   friend struct ForkRegistry;
   int open_fep();
-  int open_activity() noexcept;
   void rest(Time until) UET_REQUIRES(lock_);
   bool end_pass(bool busy, Time now) UET_REQUIRES(lock_) {
     works_.run();
@@ -184,8 +181,6 @@ class Engine final : public ListNode<ForkTag> {
 
   const Params params_;
   const bool knows_hmem_;
-  const fi_threading threading_;
-  const bool runs_itself_;
   std::uint32_t payload_mtu_ = 0;
   std::uint64_t piece_bytes_ = 0;
   std::atomic<bool> dead_{false};

@@ -124,22 +124,22 @@ Result<void> hand_over(Engine& engine, Queue& queue, const RxCall& call,
 }
 
 // Logs why a receive call is refused; returns `error`.
-inline int refuse_call(const RxCall& call, int error, const char* why) noexcept {
+inline int log_refusal(const RxCall& call, int error, const char* why) noexcept {
   const char* const name = call.tagged ? "fi_trecv" : "fi_recv";
   FI_WARN(&provider, FI_LOG_EP_DATA, "%s: endpoint: %s\n", name, why);
   return error;
 }
 
-// What needs no lock: 0 or a negative fi_errno.
+// The checks without a lock: 0 or a negative fi_errno.
 inline int check_receive(const Engine& engine, const RxCall& call,
                          const ReceiveSettings& settings) noexcept {
-  if (const char* why = refuse_receive(call, settings)) return refuse_call(call, -FI_EINVAL, why);
+  if (const char* why = refuse_receive(call, settings)) return log_refusal(call, -FI_EINVAL, why);
   if (call.tagged && engine.params().profile == Profile::AiBase) {
-    return refuse_call(call, -FI_EOPNOTSUPP,
+    return log_refusal(call, -FI_EOPNOTSUPP,
                        "the profile has no tagged messages; use FI_UET_PROFILE=ai_full or hpc");
   }
   if (call.tagged && call.ignore != 0 && engine.params().profile != Profile::Hpc) {  // SES-41
-    return refuse_call(call, -FI_EINVAL,
+    return log_refusal(call, -FI_EINVAL,
                        "the profile does not ignore bits of a tag; use FI_UET_PROFILE=hpc");
   }
   return 0;
@@ -151,7 +151,7 @@ inline int find_source(const RxCall& call, const ReceiveSettings& settings, cons
   const bool directed = call.tagged ? settings.tagged_directed : settings.directed;
   const bool by_key = (call.flags & kAuthKeyFlag) != 0;
   if (by_key && !directed) {
-    return refuse_call(
+    return log_refusal(
         call, -FI_EINVAL,
         "FI_AUTH_KEY without its capability; ask for FI_DIRECTED_RECV or FI_TAGGED_DIRECTED_RECV");
   }
@@ -159,7 +159,7 @@ inline int find_source(const RxCall& call, const ReceiveSettings& settings, cons
   if (av != nullptr && by_key) source.job = av->key_job(call.from);
   if (av != nullptr && !by_key) source.peer = av->peer(call.from);
   if (source.peer || source.job) return 0;
-  return refuse_call(call, -FI_EINVAL,
+  return log_refusal(call, -FI_EINVAL,
                      "the source address is not in the AV; call fi_av_insert first");
 }
 
@@ -181,7 +181,7 @@ ssize_t post_receive(Engine& engine, const RxCall& call, const ReceiveSettings& 
   // Progress here: the application may repeat the post without reading a queue.
   if (posted.error() == Error::Again) engine.progress(now);
   if (posted.error() == Error::NotFound) {
-    return refuse_call(call, -FI_ENOENT,
+    return log_refusal(call, -FI_ENOENT,
                        "FI_CLAIM without a message of this context; claim one with FI_PEEK first");
   }
   return to_fi_errno(posted.error());

@@ -47,8 +47,8 @@ bool ProgressThread::prepare_sleep() noexcept {
 }
 
 void ProgressThread::run() noexcept {
-  if (engine_->runs_itself()) place();
-  const Duration spin = engine_->runs_itself()
+  if (engine_->submissions().active()) place();
+  const Duration spin = engine_->submissions().active()
                             ? std::chrono::microseconds(engine_->params().engine_spin_us)
                             : Duration{};
   int idle_passes = 0;

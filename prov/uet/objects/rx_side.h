@@ -25,7 +25,7 @@ class RxSide {
   // Posts a receive, or looks at what has arrived: 0 or a negative fi_errno, -FI_EAGAIN if no slot
   // is free now.
   ssize_t receive(const RxCall& call) noexcept;
-  // A command of its submission ring, with the domain's lock. False: there is no room now; else it
+  // A command of its submission ring, with the domain's lock. False: it has to wait; else it
   // has been posted, or has completed with an error.
   bool execute(const Command& command, Time now) noexcept;
   // fi_rx_size_left(3).

@@ -69,8 +69,8 @@ class TxSide {
   ssize_t size_left() noexcept;
 
   // The rest with the domain's lock.
-  // A command of its submission ring, whose injected bytes lie in `local`. False: there is no room
-  // now; else it has been posted, or has completed with an error.
+  // A command of its submission ring, whose injected bytes lie in `local`. False: it has to
+  // wait; else it has been posted, or has completed with an error.
   bool execute(const Command& command, Time now) noexcept;
   // Its operations of several pieces.
   Compounds& compounds() noexcept { return compounds_; }

@@ -101,7 +101,7 @@ class Waiter {
   void notify(std::uint64_t amount = UINT64_MAX) noexcept {
     if (is_watched()) tell(amount);
   }
-  // Somebody wants to be told.
+  // A thread, a wait set or the application waits for news.
   bool is_watched() const { return armed_ || set_ != nullptr || !sleepers_.empty(); }
   // For fi_trywait, when nothing is there: from now on the application's object tells.
   void arm() noexcept;

@@ -70,7 +70,8 @@ struct alignas(64) Command {
 class CommandRing {
  public:
   // `concurrent`: more than one thread submits at a time. `inline_bytes`: the most bytes of an
-  // injected operation; room for more than kInlineBytes lies beside each command. Throws bad_alloc.
+  // injected operation; memory for more than kInlineBytes lies beside each command. Throws
+  // bad_alloc.
   CommandRing(bool concurrent, std::size_t inline_bytes)
       : commands_(new Command[kRingCommands]),
         concurrent_(concurrent),

@@ -27,7 +27,7 @@ class Submission : public ListNode<PolledTag> {
   CommandRing& tx() { return tx_; }
   // A copy: the engine writes beside the FEP's.
   const ses::OperationLimits& limits() const { return limits_; }
-  // A command to fill in. Where the ring is full, the caller executes what there is room for, with
+  // A command to fill in. Where the ring is full, the caller executes the first commands, with
   // `lock`, that of the engine; nullptr if the ring is full after that, too.
   CommandRing::Claim claim_tx(Lock& lock) noexcept { return claim(tx_, lock); }
   CommandRing::Claim claim_rx(Lock& lock) noexcept { return claim(rx_, lock); }
@@ -40,7 +40,7 @@ class Submission : public ListNode<PolledTag> {
   }
 
   // The rest with the engine's lock.
-  // Executes commands as far as there is room. True if any.
+  // Executes commands until one has to wait. True if any.
   bool run(Time now) noexcept;
   // Likewise, all of one ring. False: commands are left.
   bool drain_tx(Time now) noexcept { return drain_all(tx_, now); }
@@ -65,7 +65,7 @@ class Submission : public ListNode<PolledTag> {
   Submissions& engine_;
   const ses::OperationLimits limits_;
   Submission* next_ = nullptr;  // in the stack of announced queues
-  bool tx_blocked_ = false;     // the first command has found no room
+  bool tx_blocked_ = false;     // the first command has to wait
   bool rx_blocked_ = false;
   // Submitters read it for each command.
   alignas(64) std::atomic<bool> polled_{false};

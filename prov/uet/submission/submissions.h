@@ -5,7 +5,7 @@
 //   TxSide::post, RxSide::receive                Engine::progress
 //     check the call, resolve the peer             Submissions::run: each queue that is polled
 //     Submission: claim, fill in, publish   ──▶      Submission::run: execute, release
-//     announce the queue, unless it is polled        a command that finds no room stays first
+//     announce the queue, unless it is polled        a command that has to wait stays first
 //     wake the thread, if it sleeps
 //
 // A queue is polled from its announcement on until the thread sleeps, or polls many. A post must
@@ -16,6 +16,8 @@
 // A call that does not fit a command (too many pieces, FI_PEEK ...) takes the domain's lock,
 // executes what lies in its ring, and then itself.
 #pragma once
+
+#include <rdma/fabric.h>
 
 #include <atomic>
 #include <cstddef>
@@ -31,8 +33,11 @@ struct PolledTag;
 // The polled queues of an engine, and its doorbell.
 class Submissions {
  public:
-  // Registers the process for membarrier(2).
-  Submissions() noexcept;
+  // `active`: FI_UET_ENGINE=thread; the process is registered for membarrier(2) then. `threading`:
+  // of the threads that post (fi_domain(3)).
+  Submissions(bool active, fi_threading threading) noexcept;
+  bool active() const { return active_; }
+  fi_threading threading() const { return threading_; }
 
   // By any thread, after publishing: the engine polls `submission` from now on.
   void announce(Submission& submission) noexcept;
@@ -40,7 +45,7 @@ class Submissions {
   bool orders_posts() const { return orders_posts_; }
 
   // The rest with the engine's lock.
-  // Executes the commands of all polled queues, as far as there is room; true if any.
+  // Executes the commands of all polled queues until one has to wait in each; true if any.
   bool run(Time now) noexcept;
   // Before the engine's thread sleeps: from now on each post announces its queue, which wakes the
   // thread. False: there is a command to execute.
@@ -58,7 +63,9 @@ class Submissions {
   void collect() noexcept;
   bool retire() noexcept;
 
-  bool orders_posts_ = false;
+  const bool active_;
+  const fi_threading threading_;
+  const bool orders_posts_;
   alignas(64) std::atomic<Submission*> announced_{nullptr};  // a stack, the last one first
   std::atomic<bool> armed_{false};
   IntrusiveList<Submission, PolledTag> polled_;

@@ -55,13 +55,13 @@ inline void write_pieces(const iovec* iov, std::size_t count, void* const* descr
 // The bytes of an injected operation, one piece behind the other, become the command's only piece.
 inline void write_inline(const TxCall& call, CommandRing& ring, Command& command) {
   const std::size_t length = total_bytes(call.iov, call.count).value_or(0);  // checked before
-  std::byte* const room = ring.inline_data(command, length);
-  std::byte* end = room;
+  std::byte* const begin = ring.inline_data(command, length);
+  std::byte* end = begin;
   for (const iovec& piece : std::span(call.iov, call.count)) {
     if (piece.iov_len > 0) std::memcpy(end, piece.iov_base, piece.iov_len);
     end += piece.iov_len;
   }
-  command.first = {room, length};
+  command.first = {begin, length};
   command.pieces = 1;
   command.described = false;
 }
@@ -94,7 +94,7 @@ inline void write_operation(const ses::AtomicOp& op, Command& command) {
 
 // ---- and back ----------------------------------------------------------------------------------
 
-// All pieces, of which `iov` has room for kCommandPieces.
+// All pieces; `iov` takes kCommandPieces.
 inline std::size_t read_pieces(const Command& command, iovec* iov) {
   const std::size_t count = std::size_t{command.pieces} + command.compare + command.results;
   for (std::size_t i = 0; i < count; ++i) iov[i] = command.piece(i);

@@ -44,7 +44,7 @@ TEST(CommandRing, HoldsItsCommandsInOrder) {
   EXPECT_TRUE(put(ring, 0));
 }
 
-// A submitter that stops between claim and publish holds up those behind it, and nobody else.
+// Commands behind one that is claimed and not published wait for it.
 TEST(CommandRing, AnUnpublishedCommandIsNotSeen) {
   CommandRing ring(false, 0);
   const CommandRing::Claim slow = ring.claim();
@@ -58,7 +58,7 @@ TEST(CommandRing, AnUnpublishedCommandIsNotSeen) {
   EXPECT_EQ(ring.published(1)->data, 2U);
 }
 
-TEST(CommandRing, EachCommandHasRoomForInlineBytes) {
+TEST(CommandRing, EachCommandHasItsInlineBytes) {
   CommandRing ring(false, 200);
   Command* const first = ring.claim().command;
   Command* const second = ring.claim().command;

@@ -47,7 +47,7 @@ class SubmissionsTest : public testing::Test {
   Owned<fid_av> av_;
   Owned<fid_cq> cq_ = domain_.open_cq();
   Owned<fid_ep> ep_ = domain_.open_endpoint();
-  Submissions submissions_;
+  Submissions submissions_{true, FI_THREAD_SAFE};
   Submission queue_{EndpointFid::from(ep_.get()).endpoint(), submissions_, false, 0, {}};
 };
 
