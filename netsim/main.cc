@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// uet-sim: runs one network and one traffic, and prints what came of it. Status 0: all flows done
-// and no property violated; 1: not so; 2: the arguments are wrong.
+// uet-sim: runs one network and one traffic, or a sweep of them, and prints what came of it. Status
+// 0: all flows done and no property violated; 1: not so; 2: the arguments are wrong.
 #include <malloc.h>
 
 #include <chrono>
@@ -14,6 +14,7 @@
 #include "netsim/options.h"
 #include "netsim/report.h"
 #include "netsim/results.h"
+#include "netsim/sweep.h"
 #include "netsim/trace.h"
 
 namespace {
@@ -108,6 +109,7 @@ int main(int argc, char** argv) {
   try {
     uet::netsim::RunSetup setup;
     const auto parsed = uet::netsim::parse_command_line(argc, argv, setup);
+    if (!setup.sweep.file.empty()) return run_sweep(setup.sweep, "/proc/self/exe", std::cout);
     if (parsed.run) return run(setup);
     std::fputs(parsed.text.c_str(), parsed.status == 0 ? stdout : stderr);
     return parsed.status;

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -72,6 +73,7 @@ struct Arguments {
   std::string trace, report;
   double trace_every_us = 1;
   std::pair<double, double> rates_us = {0, 0};
+  SweepSetup sweep;
 };
 
 // Names of the choices that a library enumeration offers.
@@ -101,7 +103,15 @@ CLI::Option* choice(CLI::App* group, const std::string& name, Enum& value,
   std::string all;
   for (const auto& [word, ignored] : names) all += (all.empty() ? "" : ", ") + word;
   CLI::Option* option = group->add_option(name, value, text + " (" + all + ")");
-  option->transform(CLI::CheckedTransformer(names).description(""))->type_name("NAME");
+  option->transform(CLI::Validator(
+      [&names, all](std::string& word) -> std::string {
+        const auto found = names.find(word);
+        if (found == names.end()) return "'" + word + "' is none of " + all;
+        word = std::to_string(static_cast<int>(found->second));
+        return {};
+      },
+      ""));
+  option->type_name("NAME");
   return option;
 }
 
@@ -307,6 +317,45 @@ void add_run(CLI::App& app, Arguments& a) {
   group->add_option("--rates-us", a.rates_us, "Table of flows: rates between these times too")
       ->type_name("FROM UNTIL");
   group->add_flag("--quiet", a.quiet, "No progress line on standard error");
+}
+
+void add_sweep(CLI::App& app, Arguments& a) {
+  auto* group = app.add_option_group(
+      "Sweep",
+      "many cases, one table. A line of FILE is NAME: OPTIONS; {A,B} and {1..5} in the options "
+      "give one case for each element, and several lists multiply out. The options of a line "
+      "'all: OPTIONS' belong to all later lines. # begins a comment line");
+  auto* file =
+      group->add_option("--sweep", a.sweep.file,
+                        "Run the cases of FILE and print their table, as CSV or with "
+                        "--json. Cases that an interrupted sweep finished are not run again");
+  file->type_name("FILE");
+  group->add_option("--jobs", a.sweep.jobs, "Processes at a time; default: one for each processor")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 12))
+      ->needs(file);
+  group
+      ->add_option("--sweep-journal", a.sweep.journal,
+                   "Where finished cases are kept; default: FILE.done")
+      ->type_name("FILE")
+      ->needs(file);
+}
+
+// Options of cases belong into the file. Returns what is wrong.
+std::string make_sweep(const CLI::App& app, const Arguments& a, SweepSetup& sweep) {
+  constexpr std::array<std::string_view, 5> kOwn = {"--sweep", "--jobs", "--sweep-journal",
+                                                    "--json", "--quiet"};
+  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::Option* option : group->get_options()) {
+      const std::string name = option->get_name();
+      if (option->count() == 0 || std::ranges::find(kOwn, name) != kOwn.end()) continue;
+      return name + ": not beside --sweep; write it into the file, as all: " + name + " ...";
+    }
+  }
+  sweep = a.sweep;
+  sweep.json = a.json;
+  sweep.quiet = a.quiet;
+  return {};
 }
 
 std::string make_generated(const Arguments& a, Traffic& traffic) {
@@ -604,6 +653,7 @@ ParseResult parse_command_line(int argc, const char* const* argv, RunSetup& setu
   add_endpoints(app, arguments);
   add_faults(app, arguments);
   add_run(app, arguments);
+  add_sweep(app, arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -614,7 +664,9 @@ ParseResult parse_command_line(int argc, const char* const* argv, RunSetup& setu
   if (std::ranges::find(arguments.tune, "help") != arguments.tune.end()) {
     return {.run = false, .status = 0, .text = list_of_tunables()};
   }
-  if (std::string complaint = make_setup(arguments, setup); !complaint.empty()) {
+  std::string complaint = arguments.sweep.file.empty() ? make_setup(arguments, setup)
+                                                       : make_sweep(app, arguments, setup.sweep);
+  if (!complaint.empty()) {
     return {.run = false, .status = 2, .text = "uet-sim: " + complaint + "\n"};
   }
   if (arguments.write_matrix.empty()) return {.run = true, .status = 0, .text = {}};

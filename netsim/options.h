@@ -6,12 +6,14 @@
 #include <string>
 
 #include "netsim/network.h"
+#include "netsim/sweep.h"
 #include "netsim/traffic.h"
 
 namespace uet::netsim {
 
 // Everything ready to run.
 struct RunSetup {
+  SweepSetup sweep;  // with a file: nothing below counts
   NetworkConfig network;
   Traffic traffic;
   Picoseconds limit = 0;

@@ -57,7 +57,9 @@ TEST(Options, RefuseWithTheReason) {
   EXPECT_THAT(refusal("--incast 2 --permutation"), HasSubstr("name one of --matrix"));
   EXPECT_THAT(refusal("--incast"), HasSubstr("--incast"));
   EXPECT_THAT(refusal("--incast 2 --speed 5"), HasSubstr("--speed"));
-  EXPECT_THAT(refusal("--incast 2 --cc magic"), HasSubstr("magic"));
+  EXPECT_THAT(refusal("--incast 2 --cc magic"), HasSubstr("--cc: 'magic' is none of both, none,"));
+  EXPECT_THAT(refusal("--sweep x --hosts 3"), HasSubstr("--hosts: not beside --sweep; write it"));
+  EXPECT_THAT(refusal("--incast 2 --jobs 3"), HasSubstr("--sweep"));
   EXPECT_THAT(refusal("--incast 2 --loss 2"), HasSubstr("--loss"));
   EXPECT_THAT(refusal("--incast 20 --hosts 8"), HasSubstr("this traffic has 21"));
   EXPECT_THAT(refusal("--incast 2 --oversubscription 3"), HasSubstr("does not divide"));
