@@ -28,10 +28,9 @@ std::span<const std::byte> head_of(const NetPacket& packet) {
 // Packets that a target refused leave no trace in what it reports (PDS-211).
 bool refused_any(const pds::Counters& counters) {
   std::uint64_t refused = 0;
-  for (std::size_t code = 0; code < counters.nacks_sent.size(); ++code) {
-    const auto nack = static_cast<wire::NackCode>(code);
-    const bool trimmed = nack == wire::NackCode::Trimmed || nack == wire::NackCode::TrimmedLastHop;
-    refused += trimmed ? 0 : counters.nacks_sent[code];
+  for (const std::uint64_t count : counters.nacks_sent) refused += count;
+  for (const auto trimmed : {wire::NackCode::Trimmed, wire::NackCode::TrimmedLastHop}) {
+    refused -= counters.nacks_sent[static_cast<std::size_t>(trimmed)];
   }
   return refused + counters.no_packet > 0;
 }

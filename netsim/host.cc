@@ -75,6 +75,7 @@ ses::Context& Host::context_for(DeliveryMode mode, std::uint8_t traffic_class) {
   config.mode = mode;
   config.traffic_class = traffic_class;
   config.tx_size = fep_->config().ses.tx_messages;
+  config.rx_size = 1;  // flows are writes
   context = fep_->ses().open_context(config, *this).value();
   fep_->ses().enable(*context);
   return *context;

@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <new>
 #include <optional>
 
 #include "base/indexed_pool.h"
@@ -27,34 +29,79 @@ class Shares {
   // `weight`: see above, 1 or more. `seed`: decides which hosts fall on one entry; if an attacker
   // does not know it, it cannot choose an address that shares the entry of another host.
   Shares(std::size_t weight, std::uint64_t seed) : weight_(weight), seed_(seed) {}
+  Shares(const Shares&) = delete;
+  Shares& operator=(const Shares&) = delete;
 
   // May a holder with the hash take `amount` more, of which `available` are free now?
   bool allows(std::uint64_t hash, std::size_t amount, std::size_t available) const {
+    return allows_beside(held(hash), amount, available);
+  }
+  // The same if it holds `held` now.
+  bool allows_beside(std::size_t held, std::size_t amount, std::size_t available) const {
     if (amount > available) return false;
     const std::size_t left = available - amount;
     const std::size_t most = left > std::numeric_limits<std::size_t>::max() / weight_
                                  ? std::numeric_limits<std::size_t>::max()
                                  : left * weight_;
-    return held_[index_of(hash)] + amount <= most + weight_;
+    return held + amount <= most + weight_;
   }
-  void take(std::uint64_t hash, std::size_t amount) { held_[index_of(hash)] += amount; }
+  void take(std::uint64_t hash, std::size_t amount) { entry(index_of(hash)) += amount; }
   void give_back(std::uint64_t hash, std::size_t amount) {
-    UET_ASSERT(held_[index_of(hash)] >= amount);
-    held_[index_of(hash)] -= amount;
+    std::size_t& held = entry(index_of(hash));
+    UET_ASSERT(held >= amount);
+    held -= amount;
   }
-  std::size_t held(std::uint64_t hash) const { return held_[index_of(hash)]; }
+  std::size_t held(std::uint64_t hash) const {
+    if (table_ == nullptr) return all_;
+    const std::size_t index = index_of(hash);
+    const std::size_t* part = table_->parts[index / kPart];
+    return part == nullptr ? 0 : part[index % kPart];
+  }
 
  private:
   static constexpr std::size_t kEntries = 1024;
+  static constexpr std::size_t kPart = 32;  // entries that share an allocation
 
   std::size_t index_of(std::uint64_t hash) const {
     if (hash == kUnknownHost) return kEntries;
     return ((hash ^ seed_) * 0x9E3779B97F4A7C15ULL >> 32) % kEntries;
   }
 
+  struct Table {
+    std::array<std::size_t*, kEntries / kPart + 1> parts{};  // the last for kUnknownHost
+    std::array<std::size_t, kPart> spare{};
+    ~Table() {
+      for (const std::size_t* part : parts) {
+        if (part != spare.data()) delete[] part;
+      }
+    }
+  };
+
+  std::size_t& entry(std::size_t index) {
+    if (table_ != nullptr) [[likely]] {
+      std::size_t* const part = table_->parts[index / kPart];
+      if (part != nullptr) [[likely]]
+        return part[index % kPart];
+    }
+    return new_entry(index);
+  }
+  // Memory comes with the first use. Where there is none, entries of all such parts share those of
+  // one, as hosts share an entry; without a table all share one.
+  [[gnu::noinline, gnu::cold]] std::size_t& new_entry(std::size_t index) {
+    if (table_ == nullptr && !without_table_) table_.reset(new (std::nothrow) Table);
+    without_table_ = table_ == nullptr;
+    if (without_table_) return all_;
+    std::size_t*& part = table_->parts[index / kPart];
+    part = new (std::nothrow) std::size_t[kPart]();
+    if (part == nullptr) part = table_->spare.data();
+    return part[index % kPart];
+  }
+
   std::size_t weight_;
   std::uint64_t seed_;
-  std::array<std::size_t, kEntries + 1> held_{};  // the last for kUnknownHost
+  std::unique_ptr<Table> table_;
+  std::size_t all_ = 0;
+  bool without_table_ = false;
 };
 
 // An IndexedPool of which each host has a share.
@@ -65,7 +112,15 @@ class SharedPool {
       : pool_(capacity), shares_(weight, seed) {}
 
   // take() for a host with this hash has one.
-  bool has(std::uint64_t host) const { return shares_.allows(host, 1, pool_.available()); }
+  bool has(std::uint64_t host) const {
+    return shares_.allows(host, 1, pool_.available()) && pool_.ready();
+  }
+  // The same, if besides `more` and all that the host holds are available.
+  bool has_beside(std::uint64_t host, std::size_t more) const {
+    const std::size_t available = pool_.available();
+    const std::size_t held = shares_.held(host);
+    return more + held <= available && shares_.allows_beside(held, 1, available) && pool_.ready();
+  }
   std::optional<std::uint16_t> take(std::uint64_t host) {
     if (!has(host)) return std::nullopt;
     shares_.take(host, 1);
@@ -86,7 +141,7 @@ class SharedPool {
   std::size_t available() const { return pool_.available(); }
 
  private:
-  IndexedPool<T> pool_;
+  mutable IndexedPool<T> pool_;  // grows when asked
   Shares shares_;
 };
 

@@ -27,6 +27,7 @@ TimerWheel::TimerWheel(Time now) : now_tick_(tick_before(now)) {}
 
 void TimerWheel::insert(TimerEntry& entry, Time deadline) {
   UET_ASSERT(to_ns(deadline) >= 0);
+  prepare();
   entry.deadline_ = deadline;
   place(entry, std::max(tick_after(deadline), now_tick_ + 1));
   ++size_;
@@ -49,7 +50,7 @@ Time TimerWheel::next_deadline() const {
 TimerEntry* TimerWheel::pop_due(std::uint64_t target) {
   for (;;) {
     // Insertions go to later ticks, so what is in the slot of now_tick_ is due.
-    List& due = slots_[0][now_tick_ % kSlots];
+    List& due = (*slots_)[0][now_tick_ % kSlots];
     if (!due.empty()) {
       TimerEntry& entry = due.front();
       unlink(entry);
@@ -73,14 +74,14 @@ void TimerWheel::place(TimerEntry& entry, std::uint64_t tick) {
   const std::uint64_t slot = (at >> (level * kSlotBits)) % kSlots;
   entry.level_ = static_cast<std::uint8_t>(level);
   entry.slot_ = static_cast<std::uint8_t>(slot);
-  slots_[level][slot].push_back(entry);
+  (*slots_)[level][slot].push_back(entry);
   occupied_[level] |= 1ULL << slot;
   quiet_until_ = std::min(quiet_until_, (at >> (level * kSlotBits)) << (level * kSlotBits));
 }
 
 void TimerWheel::unlink(TimerEntry& entry) {
   List::remove(entry);
-  if (slots_[entry.level_][entry.slot_].empty()) {
+  if ((*slots_)[entry.level_][entry.slot_].empty()) {
     occupied_[entry.level_] &= ~(1ULL << entry.slot_);
   }
   --size_;
@@ -98,7 +99,7 @@ void TimerWheel::cascade(unsigned level) {
   const std::uint64_t slot = (now_tick_ >> (level * kSlotBits)) % kSlots;
   // Taken out first: an entry beyond the reach of the wheel may come back to this very slot.
   List leaving;
-  while (!slots_[level][slot].empty()) leaving.push_back(slots_[level][slot].pop_front());
+  while (!(*slots_)[level][slot].empty()) leaving.push_back((*slots_)[level][slot].pop_front());
   occupied_[level] &= ~(1ULL << slot);
   while (!leaving.empty()) {
     TimerEntry& entry = leaving.pop_front();

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "uet/base/intrusive_list.h"
@@ -41,8 +42,13 @@ class TimerWheel {
 
   // `now`: from where on time is counted.
   explicit TimerWheel(Time now);
+  // Takes the memory that insert() needs, so that it cannot fail. May throw bad_alloc.
+  void prepare() {
+    if (slots_ == nullptr) slots_ = std::make_unique<Slots>();
+  }
 
-  // Arms `entry`, which must not be armed. A deadline that has passed is due at the next tick.
+  // Arms `entry`, which must not be armed. A deadline that has passed is due at the next tick. May
+  // throw bad_alloc before the first prepare().
   void insert(TimerEntry& entry, Time deadline);
   // Arms `entry` or, if it is armed, gives it another deadline.
   void move(TimerEntry& entry, Time deadline);
@@ -83,7 +89,8 @@ class TimerWheel {
   void cascade(unsigned level);
   std::uint64_t next_event_tick() const;
 
-  std::array<std::array<List, kSlots>, kLevels> slots_;
+  using Slots = std::array<std::array<List, kSlots>, kLevels>;
+  std::unique_ptr<Slots> slots_;                   // none before the first entry
   std::array<std::uint64_t, kLevels> occupied_{};  // bit = slot is not empty
   std::uint64_t now_tick_;                         // everything up to it has been handed out
   std::uint64_t quiet_until_ = kNoTick;            // nothing is due and no slot cascades before it

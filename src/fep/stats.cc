@@ -284,16 +284,15 @@ void add_nack_names(const std::string& direction, std::vector<CounterName>& name
   names.push_back({prefix + "other", help + ", reserved codes", false});
 }
 
-std::uint64_t* read_nacks(const std::array<std::uint64_t, kCodes>& counts, std::uint64_t* out) {
-  std::uint64_t other = 0;
+std::uint64_t* read_nacks(const pds::NackCounts& counts, std::uint64_t* out) {
+  std::uint64_t all = 0, named = 0;
+  for (const std::uint64_t count : counts) all += count;
   for (std::size_t code = 0; code < kCodes; ++code) {
-    if (has_name(code)) {
-      *out++ = counts[code];
-    } else {
-      other += counts[code];
-    }
+    if (!has_name(code)) continue;
+    named += counts[code];
+    *out++ = counts[code];
   }
-  *out++ = other;
+  *out++ = all - named;
   return out;
 }
 

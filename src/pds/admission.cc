@@ -38,7 +38,6 @@ Admission::Admission(Environment& environment, PdcTable& pdcs)
             environment.parameters.reserved_pool_pdcs),
       bitmaps_(environment.parameters.bitmap_count, environment.parameters.reserved_target_pdcs,
                environment.parameters.reserved_pool_pdcs),
-      unproved_(environment.parameters.pdc_count),
       unpaced_(std::max(kLeastUnpaced, part(kUnprovedUnpaced))) {}
 
 // At least one PDC.

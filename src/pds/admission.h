@@ -28,6 +28,9 @@ class Admission {
 
   // The NACK code for why no further PDC of this use may open; empty: one may.
   std::optional<NackCode> refusal(Use use) const;
+  // A PDC is about to open in this slot: takes the memory that the calls below need. May throw
+  // bad_alloc.
+  void prepare(std::size_t slot) { unproved_.prepare(slot); }
   // A PDC of this use has opened.
   void enter(Use use);
   // The PDC ends.

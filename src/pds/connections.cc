@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "pds/credits.h"
+
 namespace uet::pds {
 
 namespace {
@@ -55,6 +57,12 @@ Pdc* Connections::create(Role role, PdcId peer_id, const Destination& destinatio
     return nullptr;
   }
   try {
+    const std::size_t open = admission_.open_pdcs() + 1;
+    env_.tx_records.reserve(open);
+    env_.rx_entries.reserve(open);
+    env_.wheel.prepare();
+    admission_.prepare(place->slot);
+    if (cms::uses_credit(env_.cms.algorithm)) env_.credits->prepare();
     Pdc& pdc = pdcs_.emplace(*place, env_, role, peer_id, destination, start_psn, *ccc, now);
     admission_.enter(use);
     return &pdc;
@@ -173,6 +181,7 @@ RudiFlow* Connections::rudi_flow(const Destination& destination, Time now) {
     return nullptr;
   }
   try {
+    if (key.rudi) env_.credits->prepare();
     flow = std::make_unique<RudiFlow>(env_, destination, *ccc);
   } catch (const std::bad_alloc&) {
     cccs_.release(*ccc, kRudiUse, now);

@@ -4,9 +4,32 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
+#include "uet/wire/pds.h"
+
 namespace uet::pds {
+
+// How many NACKs, by their code. Codes that nobody has defined have one count together.
+class NackCounts {
+ public:
+  std::uint64_t& operator[](std::size_t code) { return counts_[place(code)]; }
+  std::uint64_t operator[](std::size_t code) const { return counts_[place(code)]; }
+  auto begin() const { return counts_.begin(); }
+  auto end() const { return counts_.end(); }
+
+ private:
+  static constexpr auto kLow = static_cast<std::size_t>(wire::NackCode::RcvrInferLoss) + 1;
+  static constexpr auto kHigh = static_cast<std::size_t>(wire::NackCode::ExpNormal);
+
+  static constexpr std::size_t place(std::size_t code) {
+    if (code < kLow) return code;
+    return code >= kHigh ? kLow + code - kHigh : kLow + 256 - kHigh;
+  }
+
+  std::array<std::uint64_t, kLow + 256 - kHigh + 1> counts_{};
+};
 
 struct Counters {
   std::uint64_t packets_received = 0;
@@ -25,8 +48,7 @@ struct Counters {
   std::uint64_t binding_failures = 0;
   std::uint64_t pending_expired = 0;     // peers that took no Start_PSN in New_PDC_Time (PDS-75)
   std::uint64_t replayable_refused = 0;  // RUDI and UUD packets where they are off (TSS-50)
-  std::array<std::uint64_t, 256> nacks_sent{};  // by NackCode
-  std::array<std::uint64_t, 256> nacks_received{};
+  NackCounts nacks_sent, nacks_received;
   std::uint64_t nacks_ignored = 0;  // PDS-141, PDS-144
   std::uint64_t requests_sent = 0;  // first transmissions
   std::uint64_t rto_retransmissions = 0;

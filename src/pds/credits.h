@@ -32,6 +32,8 @@ class Credits {
  public:
   // `environment` outlives it.
   Credits(Environment& environment, Time now);
+  // Takes the memory for timers. May throw bad_alloc.
+  void prepare() { wheel_.prepare(); }
 
   // Receiver. A request of the peer's context `ccc_id` arrived.
   void on_request(Pdc& pdc, std::uint8_t ccc_id, const cms::CreditArrival& arrival, Time now);

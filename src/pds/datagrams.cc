@@ -4,12 +4,13 @@
 #include "pds/datagrams.h"
 
 #include <algorithm>
+#include <new>
 
 #include "cms/path.h"
 
 namespace uet::pds {
 
-Datagrams::Datagrams(Environment& environment) : env_(environment), entries_(kCapacity) {}
+Datagrams::Datagrams(Environment& environment) : env_(environment) {}
 
 Datagrams::~Datagrams() {
   for (; oldest_ != end_; ++oldest_) withdraw(at(oldest_));
@@ -26,6 +27,11 @@ void Datagrams::withdraw(Entry& entry) {
 // The message's packet, without a PDS header.
 Result<Packet*> Datagrams::make(Message& message, PreparedPacket& prepared) {
   if (end_ - oldest_ == kCapacity) return Error::Again;
+  try {
+    if (entries_.empty()) entries_.resize(kCapacity);
+  } catch (const std::bad_alloc&) {
+    return Error::Again;
+  }
   if (env_.packets.available() <= env_.control_reserve) return Error::Again;
   Packet* packet = env_.packets.take();
   if (packet == nullptr) return Error::Again;

@@ -6,8 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
-#include "base/zeroed_array.h"
 #include "pds/pdc_core.h"
 #include "uet/base/packet.h"
 #include "uet/base/result.h"
@@ -60,8 +60,8 @@ class Datagrams {
   void withdraw(Entry& entry);
 
   Environment& env_;
-  ZeroedArray<Entry> entries_;
-  std::size_t oldest_ = 0;  // these only grow
+  std::vector<Entry> entries_;  // none before the first datagram
+  std::size_t oldest_ = 0;      // these only grow
   std::size_t queued_ = 0;
   std::size_t end_ = 0;
 };

@@ -17,6 +17,7 @@
 #include "pds/ack_scheduler.h"
 #include "pds/ccc_pool.h"
 #include "pds/counters.h"
+#include "pds/early_storage.h"
 #include "pds/loss_detector.h"
 #include "pds/outbox.h"
 #include "pds/packet_meta.h"
@@ -55,8 +56,7 @@ struct Environment {
   TimerWheel& wheel;
   SharedPool<Response>& stored_responses;  // guaranteed ones, until cleared (PDS-112)
   SharedPool<EarlyPacket>& early_packets;
-  std::byte* early_storage;  // early_bytes_each for every early packet
-  std::size_t early_bytes_each;
+  EarlyStorage& early_storage;         // their bytes
   TxWindow::Pool& tx_records;          // of PDCs with something outstanding
   RxWindow::Pool& rx_entries;          // of PDCs that miss something
   AckScheduler::Memory& waiting_acks;  // of PDCs that owe one

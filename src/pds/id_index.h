@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A number for each PDC id that has one. A table over all ids: few of them are in use, so that most
-// of its memory is never touched.
+// A number for each PDC id that has one. Few ids are in use, so that the table over all of them is
+// sparse.
 #pragma once
 
 #include <cstdint>
 
-#include "base/zeroed_array.h"
+#include "base/sparse_array.h"
 #include "uet/base/types.h"
 
 namespace uet::pds {
@@ -21,12 +21,16 @@ class IdIndex {
   }
   // `number`: below kNone.
   void set(PdcId id, std::uint16_t number) {
-    plus_one_[id.value] = static_cast<std::uint16_t>(number + 1);
+    plus_one_.at(id.value) = static_cast<std::uint16_t>(number + 1);
   }
-  void remove(PdcId id) { plus_one_[id.value] = 0; }
+  // Takes the memory for its number, so that set() cannot fail. May throw bad_alloc, as set() may.
+  void prepare(PdcId id) { plus_one_.at(id.value); }
+  void remove(PdcId id) {
+    if (has(id)) plus_one_.at(id.value) = 0;
+  }
 
  private:
-  ZeroedArray<std::uint16_t> plus_one_{65536};
+  SparseArray<std::uint16_t, 65536, 256> plus_one_;
 };
 
 }  // namespace uet::pds

@@ -4,6 +4,7 @@
 #include "pds/loss_detector.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "pds/retransmit.h"
@@ -168,6 +169,16 @@ LossDetector::Judgement LossDetector::check(const LossContext& at, TxWindow& win
   return {Verdict::Ask, now + response_time(parameters, record)};
 }
 
+bool LossScratch::take_memory() noexcept {
+  try {
+    arrived.prepare();
+    lost.reserve(window_psns_);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 // ---- reports of later packets -------------------------------------------------------------------
 
 // Walks from the highest reported PSN downwards. A packet that was sent once and arrived has a
@@ -180,6 +191,7 @@ LossDetector::Look LossDetector::overtaken(const LossContext& at, TxWindow& wind
   scratch.lost.clear();
   if (recover_until_ && window.base() > *recover_until_) recover_until_.reset();
   if (highest_reported_ < window.base()) return look;
+  if (!scratch.prepare()) return look;
   PathEvidence& arrived = scratch.arrived;
   arrived.begin();
   // A packet that has been on its way for less than this may be on a longer path.
@@ -288,6 +300,7 @@ void LossDetector::presume_lost_before_probe(const LossContext& at, TxWindow& wi
   const std::optional<cms::RecoveryRules> rules = at.ccc.recovery();
   if (!rules) return;
   if (!rules->in_order && (!rtt || *rtt >= rules->unqueued_rtt)) return;
+  if (!scratch.prepare()) return;
   for (Psn psn = window.base(); psn != window.next_psn(); ++psn) {
     TxRecord* record = window.find(psn);
     if (record == nullptr || record->sacked || record->resend) continue;

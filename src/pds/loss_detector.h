@@ -49,11 +49,18 @@ struct LossContext {
 // For one look at a time, of any PDC.
 struct LossScratch {
   // `window_psns`: packets that a PDC may have outstanding.
-  LossScratch(std::size_t path_count, std::size_t window_psns) : arrived(path_count) {
-    lost.reserve(window_psns);
-  }
+  LossScratch(std::size_t path_count, std::size_t window_psns)
+      : arrived(path_count), window_psns_(window_psns) {}
+  // Takes memory for a look if there was none yet. False: there is none; then time-outs alone find
+  // what is lost.
+  bool prepare() noexcept { return lost.capacity() > 0 || take_memory(); }
   PathEvidence arrived;
   std::vector<Psn> lost;  // what the look has found
+
+ private:
+  bool take_memory() noexcept;
+
+  std::size_t window_psns_;
 };
 
 class LossDetector {

@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t kControlReserve = 256;     // packets kept for ACKs and control
 constexpr std::size_t kStoredResponses = 16384;  // guaranteed responses of all PDCs
-constexpr std::size_t kEarlyPackets = 4096;      // ROD packets waiting for their predecessors
 constexpr std::size_t kShareWeight = 1;          // one host has half of either at most
 constexpr std::uint32_t kTurnPackets = 32;       // of one PDC before the next has its turn
 
@@ -44,9 +43,9 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
       tx_records_(window_psns(parameters_), parameters.pdc_count),
       rx_entries_(window_psns(parameters_), parameters.pdc_count),
       stored_responses_(kStoredResponses, kShareWeight, secret_.next()),
-      early_packets_(kEarlyPackets, kShareWeight, secret_.next()),
+      early_packets_(EarlyStorage::kPackets, kShareWeight, secret_.next()),
       waiting_acks_(parameters.pdc_count),
-      early_storage_(std::make_unique_for_overwrite<std::byte[]>(kEarlyPackets * early_bytes)),
+      early_storage_(early_bytes),
       rng_(rng),
       environment_{.parameters = parameters_,
                    .cms = cms_,
@@ -58,8 +57,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .wheel = wheel_,
                    .stored_responses = stored_responses_,
                    .early_packets = early_packets_,
-                   .early_storage = early_storage_.get(),
-                   .early_bytes_each = early_bytes,
+                   .early_storage = early_storage_,
                    .tx_records = tx_records_,
                    .rx_entries = rx_entries_,
                    .waiting_acks = waiting_acks_,

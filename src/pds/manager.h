@@ -19,6 +19,7 @@
 #include "pds/credits.h"
 #include "pds/datagrams.h"
 #include "pds/demultiplex.h"
+#include "pds/early_storage.h"
 #include "pds/environment.h"
 #include "pds/inspection.h"
 #include "pds/outbox.h"
@@ -123,7 +124,7 @@ class Manager final : public Delivery {
   SharedPool<Response> stored_responses_;
   SharedPool<EarlyPacket> early_packets_;
   AckScheduler::Memory waiting_acks_;
-  std::unique_ptr<std::byte[]> early_storage_;
+  EarlyStorage early_storage_;
   Rng& rng_;
   Environment environment_;
   Credits credits_;

@@ -16,7 +16,9 @@ class PathEvidence {
   // `path_count`: the entropy values of a context. cms::PathSelector takes them at odd distances,
   // so that a table of the next power of two has a place for each.
   explicit PathEvidence(std::size_t path_count)
-      : newest_(std::bit_ceil(std::max<std::size_t>(path_count, 1))) {}
+      : places_(std::bit_ceil(std::max<std::size_t>(path_count, 1))) {}
+  // Before the first look. May throw bad_alloc.
+  void prepare() { newest_.resize(places_); }
 
   // Forgets everything.
   void begin() { ++look_; }
@@ -36,7 +38,8 @@ class PathEvidence {
     std::uint64_t order = 0;
     std::uint64_t look = 0;
   };
-  std::vector<Newest> newest_;
+  std::size_t places_;
+  std::vector<Newest> newest_;  // none before prepare()
   std::uint64_t look_ = 0;
 };
 

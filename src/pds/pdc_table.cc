@@ -11,7 +11,6 @@ namespace uet::pds {
 
 namespace {
 
-constexpr std::size_t kTombstones = 4096;
 constexpr int kIdDraws = 64;  // of a PDC id; then the next one that is free
 
 // A target PDC whose peer has not been told by a close handshake how much was delivered.
@@ -37,7 +36,7 @@ PdcTable::PdcTable(const Parameters& parameters, KeyedSequence& secret)
       secret_(secret),
       pdcs_(parameters.pdc_count),
       slot_numbers_(parameters.pdc_count),
-      tombstones_(parameters.port_slot ? kPdcIdsOfSlot / 2 - 1 : kTombstones),
+      tombstones_(parameters.port_slot ? kPdcIdsOfSlot / 2 - 1 : Tombstones::kMost),
       next_id_(parameters.first_pdc_id) {}
 
 // ---- ids ---------------------------------------------------------------------------------------
@@ -70,6 +69,8 @@ std::optional<PdcTable::Place> PdcTable::reserve() {
 
 Pdc& PdcTable::emplace(const Place& place, Environment& environment, Role role, PdcId peer_id,
                        const Destination& destination, Psn start_psn, SharedCcc& ccc, Time now) {
+  tombstones_.prepare(place.id, slot_numbers_.in_use());
+  slot_of_id_.prepare(place.id);
   Pdc& pdc = pdcs_.emplace(place.slot, environment, role, place.id, peer_id, destination, start_psn,
                            ccc, now);
   slot_of_id_.set(place.id, place.slot);

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 
+#include "base/sparse_array.h"
 #include "uet/base/address.h"
 #include "uet/base/time.h"
 
@@ -33,7 +33,11 @@ class ProvedHosts {
     if (--at->second == 0) pdcs_.erase(at);
   }
   // Such a PDC, used last at `last`, is about to end without an error.
-  void keep(const FabricAddress& ip, Time last) { recent_[position(ip)] = {ip, last + kLasts}; }
+  // If memory is short, it is not remembered.
+  void keep(const FabricAddress& ip, Time last) {
+    if (Recent* recent = recent_.make(position(ip)); recent != nullptr)
+      *recent = {ip, last + kLasts};
+  }
 
   // May an answer of `bytes` go to the source `ip` of a packet of `came` bytes? If so, it counts.
   bool may_answer(const FabricAddress& ip, std::uint32_t came, std::uint32_t bytes, Time now) {
@@ -65,7 +69,7 @@ class ProvedHosts {
   }
 
   std::unordered_map<FabricAddress, std::uint32_t, Hash> pdcs_;  // how many PDCs prove the host
-  std::array<Recent, kRecent> recent_{};
+  SparseArray<Recent, kRecent, 16> recent_;
   Time budget_used_until_{};  // the bytes sent so far take until then at kBytesPerSecond
 };
 

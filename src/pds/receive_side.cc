@@ -80,10 +80,6 @@ double early_occupancy(const PdcCore& core) {
   return all == 0 ? 1 : std::min(1.0, 2.0 * static_cast<double>(held) / static_cast<double>(all));
 }
 
-std::byte* early_bytes(const Environment& env, std::uint16_t index) {
-  return env.early_storage + index * env.early_bytes_each;
-}
-
 // The NIC has not taken yet what answers this packet.
 bool answer_waits(const PdcCore& core, Psn psn) {
   for (const Packet& packet : core.env().outbox.queue()) {
@@ -108,8 +104,7 @@ void ReceiveSide::rebase(Psn start_psn) {
 }
 
 // Packets that had to wait for the proof may leave.
-void ReceiveSide::prove() {
-  if (core_.proved()) return;
+void ReceiveSide::become_proved() {
   const std::uint64_t before = core_.host();
   core_.note_proved();
   env().stored_responses.move(before, core_.host(), stored_.count());
@@ -478,16 +473,18 @@ bool ReceiveSide::send_ack(const AckDue& due, wire::AckRequestCode code, Time no
 // ---------------------------------
 
 void ReceiveSide::buffer_early(const Incoming& request, Time now) {
-  const std::optional<std::uint16_t> index = request.view.bytes.size() <= env().early_bytes_each
-                                                 ? env().early_packets.take(core_.host())
-                                                 : std::nullopt;
-  if (index && !request.ctl_type) {
+  const std::optional<std::uint16_t> index =
+      request.view.bytes.size() <= env().early_storage.bytes_each()
+          ? env().early_packets.take(core_.host())
+          : std::nullopt;
+  std::byte* const room = index ? env().early_storage.room(*index) : nullptr;
+  if (room != nullptr && !request.ctl_type) {
     EarlyPacket& early = env().early_packets[*index];
     early.meta = request.meta;
     early.length = static_cast<std::uint16_t>(request.view.bytes.size());
     early.next_hdr = request.view.next_hdr;
     early.nominal_bytes = request.nominal_bytes;
-    std::memcpy(early_bytes(env(), *index), request.view.bytes.data(), request.view.bytes.size());
+    std::memcpy(room, request.view.bytes.data(), request.view.bytes.size());
     rx_.mark(request.meta.psn, Slot::Buffered, *index);
     rcvd_bytes_ +=
         request.nominal_bytes;  // now: else what waits here would fill the source's window
@@ -525,7 +522,7 @@ void ReceiveSide::deliver_early(Time now) {
     request.meta = early.meta;
     request.early = true;
     request.view.next_hdr = early.next_hdr;
-    request.view.bytes = {early_bytes(env(), index), early.length};
+    request.view.bytes = {env().early_storage.room(index), early.length};
     request.nominal_bytes = early.nominal_bytes;
     rx_.mark(psn, Slot::Missing);
     const bool delivered = deliver(request, now);  // refused: NACKed, it comes again

@@ -17,14 +17,15 @@ constexpr std::uint32_t kFlowTurnPackets = 16;  // of one flow before the next h
 
 }  // namespace
 
-Rudi::Rudi(Environment& environment, Time now)
-    : env_(environment),
-      wheel_(now),
-      free_(std::make_unique_for_overwrite<std::uint16_t[]>(kOutstanding)) {
-  while (free_count_ < kOutstanding) {
-    free_[free_count_] = static_cast<std::uint16_t>(kOutstanding - 1 - free_count_);
-    ++free_count_;
+Rudi::Rudi(Environment& environment, Time now) : env_(environment), wheel_(now) {}
+
+void Rudi::prepare() {
+  wheel_.prepare();
+  free_ = std::make_unique_for_overwrite<std::uint16_t[]>(kOutstanding);
+  for (std::size_t i = 0; i < kOutstanding; ++i) {
+    free_[i] = static_cast<std::uint16_t>(kOutstanding - 1 - i);
   }
+  records_ = std::make_unique<Record[]>(kOutstanding);
 }
 
 void Rudi::discard() {
@@ -41,7 +42,7 @@ void Rudi::discard() {
 // ---- sending ------------------------------------------------------------------------------------
 
 void Rudi::send(Message& message, RudiFlow& flow) {
-  if (records_ == nullptr) records_ = std::make_unique<Record[]>(kOutstanding);
+  if (records_ == nullptr) prepare();
   flow.backlog.push_back(message);
   ready_ = true;
   if (flow.linked()) return;

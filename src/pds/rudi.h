@@ -111,6 +111,7 @@ class Rudi {
   struct Record : TimerEntry, Sent {};
   std::span<Record> records() { return {records_.get(), records_ == nullptr ? 0 : kOutstanding}; }
 
+  void prepare();
   // Why a flow sends no more for now.
   enum class Stop : std::uint8_t { Drained, Blocked, TurnOver };
   bool pump_flows(std::uint32_t budget, Time now);
@@ -133,9 +134,9 @@ class Rudi {
 
   Environment& env_;
   TimerWheel wheel_;
-  std::unique_ptr<Record[]> records_;  // from the first message on: most FEPs never send one
-  std::unique_ptr<std::uint16_t[]> free_;
-  std::size_t free_count_ = 0;
+  std::unique_ptr<Record[]> records_;      // from the first message on: most FEPs never send one
+  std::unique_ptr<std::uint16_t[]> free_;  // likewise
+  std::size_t free_count_ = kOutstanding;
   std::uint32_t uses_ = 0;                       // upper part of packet ids
   IntrusiveList<RudiFlow, RudiFlowTag> active_;  // flows with a backlog
   std::size_t active_count_ = 0;

@@ -19,8 +19,7 @@ class StoredResponses {
   std::uint16_t count() const { return count_; }
   // The host has a share of all, and this PDC one of what the host may still take.
   bool may_store(const Pool& pool, std::uint64_t host) const {
-    const std::size_t available = pool.available();
-    return pool.has(host) && count_ + pool.held(host) <= available;
+    return pool.has_beside(host, count_);
   }
   // Call it only if may_store(). Returns the index of the response.
   std::uint16_t store(Pool& pool, std::uint64_t host, const Response& response, Time now) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // PDCs that have ended, remembered for a while (PDS-175): late packets neither open a PDC again nor
 // stay unanswered, and the id of the PDC is not given out again meanwhile (PDS-31). A ring of fixed
-// size: the newest tombstone replaces the oldest one. Decides nothing about packets.
+// size: the newest tombstone replaces the oldest one. Memory comes with PDCs. Decides nothing about
+// packets.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
-#include "base/zeroed_array.h"
+#include "base/sparse_array.h"
 #include "pds/id_index.h"
 #include "pds/quota.h"
 #include "uet/base/address.h"
@@ -50,14 +51,23 @@ struct Tombstone {
 
 class Tombstones {
  public:
-  // Remembers up to `count` PDCs, 65,534 at most.
-  explicit Tombstones(std::size_t count) : ring_(count) {}
+  static constexpr std::size_t kMost = 4096;
+
+  // Remembers up to `count` PDCs, kMost at most.
+  explicit Tombstones(std::size_t count) : count_(count) { UET_ASSERT(count <= kMost); }
+
+  // A PDC with this id has opened; with it, `open` are. Takes the memory that their tombstones
+  // need, so that add() cannot fail. May throw bad_alloc.
+  void prepare(PdcId id, std::size_t open) {
+    number_of_id_.prepare(id);
+    ring_.at((next_ + open - 1) % count_);
+  }
 
   // Remembers one more. Returns the tombstone that it replaces, if there is one. The id must have
   // no tombstone yet.
   std::optional<Tombstone> add(const Tombstone& tombstone) {
     UET_ASSERT(!holds(tombstone.id));
-    Tombstone& place = ring_[next_];
+    Tombstone& place = ring_.at(next_);
     std::optional<Tombstone> replaced;
     if (number_of_id_[place.id] == next_) {
       replaced = place;
@@ -65,7 +75,7 @@ class Tombstones {
     }
     place = tombstone;
     number_of_id_.set(tombstone.id, static_cast<std::uint16_t>(next_));
-    next_ = (next_ + 1) % ring_.size();
+    next_ = (next_ + 1) % count_;
     return replaced;
   }
   // The id is still in use by a tombstone, whether that is valid or not.
@@ -79,8 +89,9 @@ class Tombstones {
   }
 
  private:
-  ZeroedArray<Tombstone> ring_;
+  SparseArray<Tombstone, kMost, 16> ring_;
   IdIndex number_of_id_;
+  const std::size_t count_;
   std::size_t next_ = 0;  // the place that the next one takes
 };
 

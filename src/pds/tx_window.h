@@ -60,7 +60,7 @@ static_assert(std::is_trivially_copyable_v<TxRecord>);
 
 class TxWindow {
  public:
-  using Pool = BlockPool<TxRecord>;
+  using Pool = BlockPool<TxRecord, false>;
 
   // A block of the pool is the tracking window of this source (PDS-40), a power of two records.
   TxWindow(Pool& pool, Psn start_psn)

@@ -31,9 +31,7 @@ bool is_valid(const MemoryRegion& region) {
 }  // namespace
 
 MrTable::MrTable(std::size_t capacity, const KeySecret& secret)
-    : capacity_(capacity), keys_(secret) {
-  regions_.reserve(capacity);
-}
+    : capacity_(capacity), keys_(secret) {}
 
 Result<Rkey> MrTable::add(const MemoryRegion& region) {
   if (!is_valid(region)) return Error::Invalid;

@@ -22,9 +22,7 @@ std::uint64_t packed(const RiKey& key) {
 
 }  // namespace
 
-RiTable::RiTable(std::size_t capacity) : capacity_(capacity) {
-  contexts_.reserve(std::min(capacity, std::size_t{kMaxResourceIndex} + 1));
-}
+RiTable::RiTable(std::size_t capacity) : capacity_(capacity) {}
 
 Result<void> RiTable::add(const RiKey& key, void* context) {
   if (!is_valid(key)) return Error::Invalid;

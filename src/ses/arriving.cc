@@ -3,7 +3,8 @@
 #include "ses/arriving.h"
 
 #include <algorithm>
-#include <bit>
+#include <new>
+#include <utility>
 
 #include "base/longest_wait.h"
 #include "ses/rendezvous.h"
@@ -37,7 +38,6 @@ ArrivingMessages::ArrivingMessages(std::size_t capacity, PieceStore& pieces, std
     : pieces_(pieces),
       capacity_(capacity),
       shares_(kShareWeight, seed),
-      mask_(std::bit_ceil(std::max<std::size_t>(capacity, 1)) - 1),
       buckets_(std::make_unique<RxMessage*[]>(mask_ + 1)) {}
 
 RxMessage** ArrivingMessages::bucket(PdcId pdc, MsgId id) {
@@ -53,7 +53,22 @@ RxMessage* ArrivingMessages::find(PdcId pdc, MsgId id) {
   return nullptr;
 }
 
+// If memory is short, the chains grow longer.
+void ArrivingMessages::grow_index() {
+  const std::size_t mask = 2 * mask_ + 1;
+  std::unique_ptr<RxMessage*[]> buckets(new (std::nothrow) RxMessage*[mask + 1]());
+  if (buckets == nullptr) return;
+  mask_ = mask;
+  buckets_ = std::move(buckets);
+  for (RxMessage& message : arriving_) {
+    RxMessage** head = bucket(message.pdc, message.message_id);
+    message.next_in_bucket = *head;
+    *head = &message;
+  }
+}
+
 void ArrivingMessages::insert(RxMessage& message) {
+  if (++indexed_ > mask_) grow_index();
   RxMessage** head = bucket(message.pdc, message.message_id);
   message.next_in_bucket = *head;
   *head = &message;
@@ -62,6 +77,7 @@ void ArrivingMessages::insert(RxMessage& message) {
 }
 
 void ArrivingMessages::remove(RxMessage& message) {
+  --indexed_;
   RxMessage** at = bucket(message.pdc, message.message_id);
   while (*at != &message) at = &(*at)->next_in_bucket;
   *at = message.next_in_bucket;
@@ -99,6 +115,8 @@ RxMessage* ArrivingMessages::open(const pds::RequestView& view, const wire::SesR
     end_stalled(view);
     return nullptr;
   }
+  bool* const reserve = beyond ? reserve_taken_.make(view.pdc.value) : nullptr;
+  if (beyond && reserve == nullptr) return nullptr;
   RxMessage* message = messages_.take();
   if (message == nullptr) return nullptr;
   message->kept = kept;
@@ -109,7 +127,7 @@ RxMessage* ArrivingMessages::open(const pds::RequestView& view, const wire::SesR
   }
   if (beyond) {
     message->reserve = view.pdc;
-    reserve_taken_[view.pdc.value] = true;
+    *reserve = true;
   }
   message->heard = now_;
   message->describe(view, request, context);
@@ -210,7 +228,7 @@ void ArrivingMessages::release(RxMessage& message) {
     IntrusiveList<RxMessage, PullTag>::remove(message);
   }
   count_in_progress(message);
-  if (message.reserve != PdcId{}) reserve_taken_[message.reserve.value] = false;
+  if (message.reserve != PdcId{}) *reserve_taken_.make(message.reserve.value) = false;
   shares_.give_back(host_hash(message.source.ip), 1);
   messages_.give_back(&message);
 }

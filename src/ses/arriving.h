@@ -15,7 +15,7 @@
 #include <memory>
 
 #include "base/shares.h"
-#include "base/zeroed_array.h"
+#include "base/sparse_array.h"
 #include "ses/context.h"
 #include "ses/message.h"
 #include "uet/base/slab.h"
@@ -88,6 +88,8 @@ class ArrivingMessages {
   }
 
  private:
+  static constexpr std::size_t kFewestBuckets = 16;  // a power of two
+
   std::size_t available() const {
     const std::size_t in_progress = messages_.in_use() - kept_;
     return capacity_ - std::min(capacity_, in_progress);
@@ -100,21 +102,23 @@ class ArrivingMessages {
   }
   void end_stalled(const pds::RequestView& refused);
   RxMessage** bucket(PdcId pdc, MsgId id);
+  void grow_index();
   void insert(RxMessage& message);
   void remove(RxMessage& message);
   void stop_awaiting(RxMessage& message);
 
   PieceStore& pieces_;
   pds::Delivery* delivery_ = nullptr;
-  const std::size_t capacity_;              // of messages in progress
-  std::size_t kept_ = 0;                    // others
-  Shares shares_;                           // of the capacity
-  ZeroedArray<bool> reserve_taken_{65536};  // by PDC id
+  const std::size_t capacity_;                   // of messages in progress
+  std::size_t kept_ = 0;                         // others
+  Shares shares_;                                // of the capacity
+  SparseArray<bool, 65536, 256> reserve_taken_;  // by PDC id
   Time now_{};
   Time next_stalled_search_{};
   Slab<RxMessage> messages_{SIZE_MAX};
   IntrusiveList<RxMessage, ArrivingTag> arriving_;
-  std::size_t mask_;
+  std::size_t indexed_ = 0;  // messages in it
+  std::size_t mask_ = kFewestBuckets - 1;
   std::unique_ptr<RxMessage*[]> buckets_;
   RxMessage* last_ = nullptr;  // packets of one message come one after the other
 };

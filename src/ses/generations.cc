@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "ses/generations.h"
 
+#include <new>
+
 namespace uet::ses {
 namespace {
 
@@ -15,18 +17,17 @@ std::size_t slot_of(const TxMessage& message) {
 
 }  // namespace
 
-Generations::Generations() : entries_(kEntries) {}
-
 void Generations::learn(const TxMessage& message, RiGeneration generation) {
   const wire::SesRequest& header = message.header;
-  entries_[slot_of(message)] = {message.context,       message.to, header.pid_on_fep,
-                                header.resource_index, header.rel, generation};
-  any_ = true;
+  if (entries_ == nullptr) entries_.reset(new (std::nothrow) std::array<Entry, kEntries>);
+  if (entries_ == nullptr) return;
+  (*entries_)[slot_of(message)] = {message.context,       message.to, header.pid_on_fep,
+                                   header.resource_index, header.rel, generation};
 }
 
 RiGeneration Generations::look_up(const TxMessage& message) const {
   const wire::SesRequest& header = message.header;
-  const Entry& entry = entries_[slot_of(message)];
+  const Entry& entry = (*entries_)[slot_of(message)];
   const bool known = entry.context == message.context && entry.to == message.to &&
                      entry.pid_on_fep == header.pid_on_fep &&
                      entry.resource_index == header.resource_index && entry.relative == header.rel;
@@ -34,9 +35,9 @@ RiGeneration Generations::look_up(const TxMessage& message) const {
 }
 
 void Generations::forget(const Context& context) {
-  if (!any_) return;
-  for (std::size_t i = 0; i < kEntries; ++i) {
-    if (entries_[i].context == &context) entries_[i] = {};
+  if (entries_ == nullptr) return;
+  for (Entry& entry : *entries_) {
+    if (entry.context == &context) entry = {};
   }
 }
 

@@ -3,9 +3,10 @@
 // may give way to that of another peer, and is learnt again then.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <memory>
 
-#include "base/zeroed_array.h"
 #include "ses/context.h"
 #include "ses/message.h"
 
@@ -15,13 +16,13 @@ class Generations {
  public:
   static constexpr std::size_t kEntries = 1024;  // a power of 2
 
-  Generations();
-  // The target of the message has stated this generation. Each context learns it by itself: with a
-  // generation that is known too early, its messages would overtake those that are still refused.
+  // The target of the message has stated this generation. If memory is short, it is not remembered.
+  // Each context learns it by itself: with a generation that is known too early, its messages would
+  // overtake those that are still refused.
   void learn(const TxMessage& message, RiGeneration generation);
   // The generation that the next try of the message names: the learnt one, else its own.
   RiGeneration of(const TxMessage& message) const {
-    return any_ ? look_up(message) : message.header.ri_generation;
+    return entries_ != nullptr ? look_up(message) : message.header.ri_generation;
   }
   // The context closes; its address may be that of another one later.
   void forget(const Context& context);
@@ -38,8 +39,7 @@ class Generations {
 
   RiGeneration look_up(const TxMessage& message) const;
 
-  ZeroedArray<Entry> entries_;  // by a hash
-  bool any_ = false;            // has ever learnt one
+  std::unique_ptr<std::array<Entry, kEntries>> entries_;  // by a hash; none before the first
 };
 
 }  // namespace uet::ses

@@ -87,7 +87,7 @@ Initiator::Initiator(const Parameters& parameters, PieceStore& pieces, Counters&
 Initiator::~Initiator() {
   staging_.detach();
   operations_.for_each([this](TxMessage& message) {
-    message.watched = false;  // PDS may be gone
+    watches_.drop(message);  // PDS may be gone
     release(message);
   });
 }
@@ -178,6 +178,7 @@ Result<TxMessage*> Initiator::make(Context& context, const AtomicOp& op) {
 }
 
 TxMessage* Initiator::open(Context& context, const TxOp& op, Kind kind) {
+  if ((kind == Kind::Read || returns_data(kind)) && !reads_.prepare()) return nullptr;
   TxMessage* message = operations_.take();
   if (message == nullptr) return nullptr;
   message->context = &context;
@@ -407,14 +408,14 @@ void Initiator::message_failed(pds::Message& failed, pds::PdsError error, Time n
 // If the peer closes the PDC in order while data of a read are missing, it has failed (SES-86). A
 // send that only waits for the target goes on; its next PDC shows whether the target is alive.
 void Initiator::pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time now) {
-  if (reads_.any(pdc) || watches_.any(pdc)) {
+  if (reads_.any(pdc) || watches_.any()) {
     operations_.for_each([&](TxMessage& message) {
       if (message.pdc != pdc || (message.pieces_awaited == 0 && !message.watched)) return;
       if (!error && message.pieces_awaited == 0) {
         watches_.go_on_without_pdc(message, now);
         return;
       }
-      message.watched = false;
+      watches_.drop(message);
       message.fail(error.value_or(pds::PdsError::ClosedInError));
       message.owes_error = false;
       message.pieces_awaited = 0;
@@ -423,7 +424,6 @@ void Initiator::pdc_closed(PdcId pdc, std::optional<pds::PdsError> error, Time n
     });
   }
   reads_.pdc_closed(pdc);
-  watches_.pdc_closed(pdc);
 }
 
 // ---- what a target asks ------------------------------------------------------------------------

@@ -4,10 +4,10 @@
 // receives. A hint: an entry may give way to that of another address, and is learnt again then.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "base/sparse_array.h"
 #include "uet/base/address.h"
 
 namespace uet::ses {
@@ -42,8 +42,7 @@ class LongSendPeers {
     return true;
   }
   void end_trial(const FepAddress& peer) {
-    Entry& entry = entries_[position(peer)];
-    if (entry.peer == peer) entry.trying = false;
+    if (at(peer).peer == peer) entry_of(peer).trying = false;
   }
 
  private:
@@ -58,13 +57,16 @@ class LongSendPeers {
 
   static std::size_t position(const FepAddress& peer) { return FepAddressHash{}(peer) % kPeers; }
   const Entry& at(const FepAddress& peer) const { return entries_[position(peer)]; }
+  // If memory is short, one that is forgotten.
   Entry& entry_of(const FepAddress& peer) {
-    Entry& entry = entries_[position(peer)];
+    Entry* known = entries_.make(position(peer));
+    Entry& entry = known != nullptr ? * known : forgotten_ = {};
     if (entry.peer != peer) entry = Entry{.peer = peer};
     return entry;
   }
 
-  std::array<Entry, kPeers> entries_{};
+  SparseArray<Entry, kPeers, 16> entries_;
+  Entry forgotten_;
 };
 
 }  // namespace uet::ses

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The operations in progress of a FEP, and their message ids (SES-28). Knows nothing of what an
 // operation does.
+//
+// An operation is found at the low bits of its id. The table grows if two operations would have one
+// place, so that it is about as large as operations last long, and each id is the next one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
-#include "base/zeroed_array.h"
 #include "ses/message.h"
 #include "uet/base/slab.h"
 #include "uet/pds/api.h"
@@ -15,7 +18,8 @@ namespace uet::ses {
 
 class OperationTable {
  public:
-  static constexpr std::size_t kIds = 1 << 16;  // values of a message id; 0 is none
+  static constexpr std::size_t kIds =
+      1 << 16;  // values of a message id, unique in the FEP; 0 is none
 
   // At most `operations` of the applications and `pulls` of the FEP's own reads at a time. `owner`
   // makes the packets of all of them.
@@ -30,7 +34,10 @@ class OperationTable {
   void give_back(TxMessage& message);
 
   // nullptr: no operation has this id.
-  TxMessage* find(MsgId id) const { return by_id_[id.value]; }
+  TxMessage* find(MsgId id) const {
+    TxMessage* message = by_id_[place(id.value)];
+    return message != nullptr && message->header.message_id == id ? message : nullptr;
+  }
   // The operation is sent again as a new message.
   void renew_id(TxMessage& message);
 
@@ -42,19 +49,24 @@ class OperationTable {
   template <class Visit>
   void for_each(Visit visit) {
     for (std::size_t id = 0; id < kIds && !empty(); ++id) {
-      if (by_id_[id] != nullptr) visit(*by_id_[id]);
+      TxMessage* message = find(MsgId{static_cast<std::uint16_t>(id)});
+      if (message != nullptr) visit(*message);
     }
   }
 
  private:
-  void name(TxMessage& message);
+  static constexpr std::size_t kFewestPlaces = 16;
+
+  std::size_t place(std::uint16_t id) const { return id & (by_id_.size() - 1); }
+  bool name(TxMessage& message);
+  bool grow();
 
   const std::size_t operations_limit_;
   const std::size_t pulls_limit_;
   pds::MessageOwner* const owner_;
   Slab<TxMessage> messages_;
-  std::size_t pulls_count_ = 0;    // of them, the FEP's own
-  ZeroedArray<TxMessage*> by_id_;  // unique in the FEP
+  std::size_t pulls_count_ = 0;  // of them, the FEP's own
+  std::vector<TxMessage*> by_id_ = std::vector<TxMessage*>(kFewestPlaces);  // a power of two
   std::uint16_t last_id_ = 0;
   std::uint64_t next_sequence_ = 0;
 };

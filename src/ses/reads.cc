@@ -2,6 +2,7 @@
 #include "ses/reads.h"
 
 #include <algorithm>
+#include <new>
 
 #include "ses/atomic_request.h"
 #include "ses/payload.h"
@@ -14,11 +15,20 @@ Reads::Reads(const Parameters& parameters, Counters& counters)
       limit_bytes_(parameters.outstanding_reads_bytes),
       timeout_(parameters.read_timeout),
       host_copy_(parameters.host_copy),
-      counters_(counters),
-      on_pdc_(1 << 16) {}
+      counters_(counters) {}
+
+bool Reads::prepare() {
+  try {
+    if (!on_pdc_) on_pdc_.emplace(std::size_t{1} << 16);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
 
 bool Reads::ask(TxMessage& message, std::uint32_t length) {
-  OnPdc& reads = on_pdc_[message.pdc.value];
+  if (!prepare()) return false;
+  OnPdc& reads = (*on_pdc_)[message.pdc.value];
   if (reads.pieces > 0 && reads.bytes + length > limit_bytes_) {
     reads.blocked = true;
     return false;
@@ -48,7 +58,7 @@ void Reads::on_answer(TxMessage& message, std::uint64_t offset,
 
 void Reads::resolve(TxMessage& message, std::uint64_t offset) {
   if (message.pieces_awaited == 0) return;
-  OnPdc& reads = on_pdc_[message.pdc.value];
+  OnPdc& reads = (*on_pdc_)[message.pdc.value];
   --message.pieces_awaited;
   --reads.pieces;
   // With the last piece goes the rest that a peer which answers twice has left in the count.
@@ -69,7 +79,7 @@ void Reads::resolve_all(TxMessage& message) {
 
 void Reads::drop(TxMessage& message) {
   if (message.pieces_awaited == 0) return;
-  OnPdc& reads = on_pdc_[message.pdc.value];
+  OnPdc& reads = (*on_pdc_)[message.pdc.value];
   reads.pieces -= message.pieces_awaited;
   reads.bytes -= message.bytes_awaited;
   message.pieces_awaited = 0;
@@ -78,7 +88,7 @@ void Reads::drop(TxMessage& message) {
 }
 
 void Reads::unblock(PdcId pdc) {
-  OnPdc& reads = on_pdc_[pdc.value];
+  OnPdc& reads = (*on_pdc_)[pdc.value];
   if (!reads.blocked) return;
   reads.blocked = false;
   delivery_->kick(pdc);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/zeroed_array.h"
@@ -27,9 +28,11 @@ class Reads {
  public:
   Reads(const Parameters& parameters, Counters& counters);
   void attach(pds::Delivery& delivery) { delivery_ = &delivery; }
+  // Before a message of an application that asks for data. False: there is no memory.
+  bool prepare();
 
   // A request packet is about to ask for `length` bytes. False: too many bytes are outstanding on
-  // this PDC; it is kicked when fewer are.
+  // this PDC; it is kicked when fewer are. Or there is no memory, though prepare() avoids that.
   bool ask(TxMessage& message, std::uint32_t length);
   // The request for the piece at `offset` was answered: with an error, with data (PDS-194), or with
   // the promise of data.
@@ -67,9 +70,11 @@ class Reads {
   Time deadline();
 
   // Data of a read are outstanding on this PDC.
-  bool any(PdcId pdc) const { return on_pdc_[pdc.value].pieces > 0; }
+  bool any(PdcId pdc) const { return on_pdc_ && (*on_pdc_)[pdc.value].pieces > 0; }
   // The PDC is gone; its messages have been told.
-  void pdc_closed(PdcId pdc) { on_pdc_[pdc.value] = {}; }
+  void pdc_closed(PdcId pdc) {
+    if (on_pdc_) (*on_pdc_)[pdc.value] = {};
+  }
 
  private:
   struct OnPdc {
@@ -89,7 +94,7 @@ class Reads {
   HostCopy* const host_copy_;
   Counters& counters_;
   pds::Delivery* delivery_ = nullptr;
-  ZeroedArray<OnPdc> on_pdc_;                           // 2^16, by PDC id
+  std::optional<ZeroedArray<OnPdc>> on_pdc_;            // 2^16, by PDC id; none before prepare()
   IntrusiveList<TxMessage, AwaitingDataTag> awaiting_;  // in order of time
 };
 

@@ -7,23 +7,21 @@
 
 namespace uet::ses {
 
-Watches::Watches() : counts_(1 << 16) {}
-
 void Watches::start(TxMessage& message) {
   if (message.watched) return;
   message.watched = true;
   delivery_->watch(message.pdc);
-  ++counts_[message.pdc.value];
+  ++count_;
 }
 
 void Watches::unwatch(TxMessage& message) {
   message.watched = false;
-  --counts_[message.pdc.value];
+  --count_;
   delivery_->unwatch(message.pdc);
 }
 
 void Watches::go_on_without_pdc(TxMessage& message, Time now) {
-  message.watched = false;
+  drop(message);
   message.pdc = {};
   next_ = std::min(next_, now + kPause);
 }

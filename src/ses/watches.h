@@ -17,7 +17,6 @@ class Watches {
   // A PDC that has closed because PDCs are short is not opened again at once.
   static constexpr Duration kPause = std::chrono::seconds(1);
 
-  Watches();
   void attach(pds::Delivery& delivery) { delivery_ = &delivery; }
 
   // Watches the PDC of the message, once, however often it is asked to.
@@ -25,10 +24,14 @@ class Watches {
   void stop(TxMessage& message) {
     if (message.watched) unwatch(message);
   }
-  // A message on this PDC is watched.
-  bool any(PdcId pdc) const { return counts_[pdc.value] > 0; }
-  // The PDC is gone, and with it all its watches: `watched` of its messages is for the caller.
-  void pdc_closed(PdcId pdc) { counts_[pdc.value] = 0; }
+  // A message is watched.
+  bool any() const { return count_ > 0; }
+  // The PDC of the message is gone, and with it the watch.
+  void drop(TxMessage& message) {
+    if (!message.watched) return;
+    message.watched = false;
+    --count_;
+  }
   // The PDC of the message has closed in order: the message waits on without one.
   void go_on_without_pdc(TxMessage& message, Time now);
 
@@ -44,7 +47,7 @@ class Watches {
   void unwatch(TxMessage& message);
 
   pds::Delivery* delivery_ = nullptr;
-  ZeroedArray<std::uint32_t> counts_;  // 2^16, by PDC id
+  std::size_t count_ = 0;  // messages that are watched
   Time next_ = kNever;
 };
 

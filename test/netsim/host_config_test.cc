@@ -2,6 +2,13 @@
 #include "netsim/host_config.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <memory>
+#include <vector>
+
+#include "fep/fep.h"
+#include "uet/nic/nic.h"
 
 namespace uet::netsim {
 namespace {
@@ -47,6 +54,41 @@ TEST(HostConfig, Cms800_HostsDrawDifferentNumbers) {
   EXPECT_NE(host_config(network, 2, kRate, {}).seed, first);
   network.seed = 6;
   EXPECT_NE(host_config(network, 1, kRate, {}).seed, first);
+}
+
+class SilentNic : public nic::Nic {
+ public:
+  std::size_t rx_burst(std::span<RxPacket>, Time) override { return 0; }
+  std::size_t tx_burst(std::span<const Packet* const> in) override { return in.size(); }
+  const nic::NicCaps& caps() const override { return caps_; }
+  FepAddress local_address() const override { return {}; }
+
+ private:
+  nic::NicCaps caps_;
+};
+
+// Bytes of the heap for a Fep and all that it owns, with what the heap adds.
+double bytes_of_fep(const fep::Config& config) {
+  constexpr std::size_t kFeps = 1000;
+  SilentNic nic;
+  std::vector<std::unique_ptr<fep::Fep>> feps(kFeps);
+  const auto in_use = [] {
+    const struct mallinfo2 heap = mallinfo2();
+    return static_cast<double>(heap.uordblks) + static_cast<double>(heap.hblkhd);
+  };
+  const double before = in_use();
+  for (auto& fep : feps) fep = std::make_unique<fep::Fep>(config, nic, Time{});
+  return (in_use() - before) / kFeps;
+}
+
+// CMS-806: there may be 65,536 hosts.
+TEST(HostConfig, Cms806_FepThatHasSentNothingIsSmall) {
+  const double idle = bytes_of_fep(host_config({}, 0, kRate, {}));
+  if (idle == 0) GTEST_SKIP() << "this heap does not tell what is in use (a sanitizer's)";
+  EXPECT_LT(idle, 20'000);
+  const HostLoad busy{.destinations = 100, .sources = 100, .flows = 1000};
+  EXPECT_LT(bytes_of_fep(host_config({}, 0, kRate, busy)), 20'000);
+  EXPECT_LT(bytes_of_fep(fep::Config{}), 20'000) << "the provider's sizes";
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ std::set<std::string> symbols_of(std::string_view nm_output) {
 // What the compiler, the C++ run time and pure functions of the C library may bring in.
 bool is_pure_symbol(std::string_view symbol) {
   // Memory, text of addresses, assertions of debug builds, the compiler's own.
-  constexpr std::array<std::string_view, 20> kNames = {"memcpy",
+  constexpr std::array<std::string_view, 21> kNames = {"memcpy",
+                                                       "malloc",
                                                        "calloc",
                                                        "free",
                                                        "malloc_usable_size",

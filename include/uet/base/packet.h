@@ -11,7 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "uet/base/address.h"
 #include "uet/base/check.h"
@@ -174,39 +177,60 @@ struct RxPacket {
 };
 
 // Equal buffers for payload that cannot stay in user memory: inject, gathers, read data, messages
-// that arrive before their receive. Memory is touched only when a buffer is first used.
+// that arrive before their receive. Memory comes for a few buffers at a time when they are first
+// needed, and is kept.
 class BufferPool {
  public:
   BufferPool(std::size_t buffer_bytes, std::size_t count)
-      : storage_(std::make_unique_for_overwrite<std::byte[]>(buffer_bytes * count)),
-        free_(std::make_unique_for_overwrite<std::byte*[]>(count)),
-        buffer_bytes_(buffer_bytes),
-        count_(count) {}
+      : buffer_bytes_(buffer_bytes), count_(count) {}
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // nullptr when all buffers are in use.
+  // nullptr when all buffers are in use, or when there is no memory for one more.
   std::byte* take() {
-    if (free_count_ > 0) return free_[--free_count_];
-    if (fresh_ < count_) return storage_.get() + buffer_bytes_ * fresh_++;
-    return nullptr;
+    if (free_count_ == 0 && !grow()) return nullptr;
+    ++in_use_;
+    return free_[--free_count_];
   }
   void give_back(std::byte* buffer) {
-    UET_ASSERT(buffer >= storage_.get() && buffer < storage_.get() + buffer_bytes_ * count_);
+    UET_ASSERT(in_use_ > 0);
+    --in_use_;
     free_[free_count_++] = buffer;
   }
   std::size_t buffer_bytes() const { return buffer_bytes_; }
   std::size_t capacity() const { return count_; }
-  std::size_t in_use() const { return fresh_ - free_count_; }
-  std::size_t available() const { return count_ - in_use(); }
+  std::size_t in_use() const { return in_use_; }
+  std::size_t available() const { return count_ - in_use_; }
 
  private:
-  std::unique_ptr<std::byte[]> storage_;
-  std::unique_ptr<std::byte*[]> free_;
+  static constexpr std::size_t kPart = 16;  // buffers that share an allocation
+
+  bool grow() {
+    const std::size_t more = std::min(kPart, count_ - reserved_);
+    if (more == 0) return false;
+    try {
+      auto free = std::make_unique_for_overwrite<std::byte*[]>(reserved_ + more);
+      parts_.reserve(parts_.size() + 1);
+      parts_.push_back(std::make_unique_for_overwrite<std::byte[]>(more * buffer_bytes_));
+      for (std::size_t i = 0; i < more; ++i) {
+        free[i] = parts_.back().get() + (more - 1 - i) * buffer_bytes_;
+      }
+      free_ = std::move(free);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    free_count_ = more;
+    reserved_ += more;
+    return true;
+  }
+
+  std::vector<std::unique_ptr<std::byte[]>> parts_;
+  std::unique_ptr<std::byte*[]> free_;  // as many as are reserved; the last one is taken next
   std::size_t buffer_bytes_;
   std::size_t count_;
-  std::size_t fresh_ = 0;
+  std::size_t reserved_ = 0;
   std::size_t free_count_ = 0;
+  std::size_t in_use_ = 0;
 };
 
 }  // namespace uet

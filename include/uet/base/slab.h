@@ -17,8 +17,8 @@ namespace uet {
 template <class T>
 class Slab {
  public:
-  // `capacity`: objects in use at a time. Their memory comes in chunks of about 64 KiB when it is
-  // first needed, and goes with the slab.
+  // `capacity`: objects in use at a time. Their memory comes when it is first needed, in chunks of
+  // about 2, 4, 8, ... and at most 64 KiB, and goes with the slab.
   explicit Slab(std::size_t capacity) : capacity_(capacity) {}
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
@@ -69,15 +69,20 @@ class Slab {
     Cell* next;
     alignas(T) std::byte bytes[sizeof(T)];
   };
-  static constexpr std::size_t kChunkCells =
-      std::max<std::size_t>((std::size_t{64} << 10) / sizeof(Cell), 8);
+  static constexpr std::size_t cells_in(std::size_t bytes, std::size_t least) {
+    return std::max(bytes / sizeof(Cell), least);
+  }
+  static constexpr std::size_t kFirstCells = cells_in(std::size_t{2} << 10, 4);
+  static constexpr std::size_t kMostCells = cells_in(std::size_t{64} << 10, 8);
 
-  std::size_t chunk_cells() const { return std::min(capacity_, kChunkCells); }
-  bool has_fresh() { return fresh_ <= chunk_cells() || grow(); }
+  bool has_fresh() { return fresh_ <= chunk_cells_ || grow(); }
   // The first cell of a chunk holds the address of the chunk before.
   bool grow() {
-    Cell* chunk = new (std::nothrow) Cell[chunk_cells() + 1];
+    const std::size_t cells = std::clamp(2 * chunk_cells_, kFirstCells, kMostCells);
+    const std::size_t count = std::min(cells, capacity_);
+    Cell* chunk = new (std::nothrow) Cell[count + 1];
     if (chunk == nullptr) return false;
+    chunk_cells_ = count;
     chunk->next = std::exchange(chunks_, chunk);
     fresh_ = 1;
     return true;
@@ -85,6 +90,7 @@ class Slab {
 
   std::size_t capacity_;
   Cell* chunks_ = nullptr;        // the newest
+  std::size_t chunk_cells_ = 0;   // it has so many
   std::size_t fresh_ = SIZE_MAX;  // its next cell that has not been taken yet
   Cell* free_ = nullptr;
   std::size_t in_use_ = 0;

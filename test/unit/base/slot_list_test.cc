@@ -7,7 +7,8 @@ namespace uet {
 namespace {
 
 TEST(SlotList, KeepsTheOrderOfAddition) {
-  SlotList list(4);
+  SlotList list;
+  list.prepare(3);
   EXPECT_TRUE(list.empty());
   for (const std::size_t slot : {3U, 0U, 2U}) list.push_back(slot);
   list.remove(1);  // not there

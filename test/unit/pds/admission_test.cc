@@ -18,6 +18,7 @@ class AdmissionTest : public OwnPdcs {
   void with(const Parameters& parameters) {
     own(parameters);
     admission.emplace(env(), *table);
+    admission->prepare(env().parameters.pdc_count);
   }
   void with(std::size_t count) {
     Parameters parameters = test_parameters();

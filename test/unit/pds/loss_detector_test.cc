@@ -23,6 +23,7 @@ constexpr std::size_t kWindowPsns = 128;
 class LossDetectorTest : public ::testing::Test {
  protected:
   LossDetectorTest() {
+    pool_.reserve(1);
     cms_.path_inference = true;
     parameters_.out_of_order_threshold = 4;
     send(8);

@@ -15,6 +15,7 @@ constexpr std::uint32_t kBytes = 1000;
 class OutstandingTest : public Bench {
  protected:
   OutstandingTest() : core_(open()), packets_before_(node->packets.in_use()) {
+    core_.env().tx_records.reserve(2);
     outstanding_.emplace(core_.env().tx_records, Psn{100});
   }
   ~OutstandingTest() override { outstanding_->release_all(core_); }

@@ -20,6 +20,8 @@ class OwnPdcs : public Bench {
     discard();
     build(parameters);
     lender = &open();
+    env().tx_records.reserve(env().parameters.pdc_count);
+    env().rx_entries.reserve(env().parameters.pdc_count);
     table.emplace(env().parameters, secret);
   }
   void own(std::size_t count) {

@@ -18,6 +18,7 @@ TEST(PathEvidence, Cms420_EveryPathHasAPlaceOfItsOwn) {
     Rng rng(count);
     cms::PathSelector paths(cms, false, rng);
     PathEvidence evidence(count);
+    evidence.prepare();
     evidence.begin();
     std::map<std::uint16_t, std::uint64_t> expected;
     for (std::uint64_t order = 1; expected.size() < count; ++order) {

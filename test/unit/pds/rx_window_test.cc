@@ -14,6 +14,7 @@ using Place = RxWindow::Place;
 class RxWindowTest : public ::testing::TestWithParam<std::uint32_t> {
  protected:
   static constexpr std::int32_t kRange = 128;
+  RxWindowTest() { pool.reserve(1); }
   void advance() {
     window.advance([this](std::uint16_t index) { released.push_back(index); });
   }
@@ -170,6 +171,7 @@ TEST_P(RxWindowTest, NothingAboveCack_HoldsNoBlock) {
 // Blocks come back as they were given: all Missing.
 TEST(RxWindow, LeavesNothingBehindInItsBlock) {
   RxWindow::Pool pool(128, 1);
+  pool.reserve(1);
   for (int i = 0; i < 3; ++i) {
     RxWindow window(pool, Psn{7});
     EXPECT_EQ(window.place(Psn{9}), Place::New);

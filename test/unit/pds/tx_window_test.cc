@@ -14,6 +14,7 @@ namespace {
 
 class TxWindowTest : public ::testing::Test {
  protected:
+  TxWindowTest() { pool_.reserve(2); }
   // A window that holds `count` packets from `start` on.
   TxWindow& filled(std::uint32_t start, int count) {
     TxWindow& window = window_.emplace(pool_, Psn{start});
