@@ -45,7 +45,7 @@ std::vector<const char*> arguments_of(const SweepCase& one) {
   return arguments;
 }
 
-// What is wrong with the options of a case; empty: nothing.
+// Checks the options of a case. Returns the complaint; empty: none.
 std::string complaint_about(const SweepCase& one) {
   for (const std::string& option : one.options) {
     if (option.starts_with("--write-matrix"))

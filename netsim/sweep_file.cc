@@ -54,7 +54,8 @@ std::vector<std::string_view> pieces(std::string_view text, std::string_view sep
   }
 }
 
-// What stands between the braces: A,B,C or FIRST..LAST or FIRST..LAST..STEP. Empty: it is neither.
+// The elements of the text between braces: A,B,C or FIRST..LAST or FIRST..LAST..STEP. Empty: it is
+// neither.
 std::vector<std::string> elements(std::string_view list) {
   std::vector<std::string> values;
   if (const auto range = pieces(list, ".."); range.size() == 2 || range.size() == 3) {

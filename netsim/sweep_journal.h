@@ -11,15 +11,15 @@
 
 namespace uet::netsim {
 
-// What came of a case.
+// The outcome of a case.
 struct CaseResult {
   int status = 0;       // of its uet-sim: 0, 1; 128 and the number of the signal that ended it
   std::string results;  // the JSON object that it printed; empty: none
   std::string message;  // its lines on standard error
 };
 
-// What a result depends on: the program, the options, and the contents of files that options name.
-// `program_print`: file_print() of the program. Changes with any of these.
+// A number for all that a result depends on: the program, the options, and the contents of files
+// that options name. `program_print`: file_print() of the program. Changes with any of these.
 std::string case_print(const SweepCase& one, const std::string& program_print);
 // Of the contents; empty: no regular file that can be read.
 std::string file_print(const std::string& path);

@@ -11,7 +11,7 @@
 
 namespace uet::pds {
 
-// How many NACKs, by their code. Codes that nobody has defined have one count together.
+// How many NACKs, by their code. Codes without a definition have one count together.
 class NackCounts {
  public:
   std::uint64_t& operator[](std::size_t code) { return counts_[place(code)]; }

@@ -19,7 +19,8 @@ class EarlyStorage {
   explicit EarlyStorage(std::size_t bytes_each) : bytes_each_(bytes_each) {}
 
   std::size_t bytes_each() const { return bytes_each_; }
-  // Room for packet `number`, below kPackets, which keeps its address. nullptr: there is no memory.
+  // The bytes of packet `number`, below kPackets, at an address that stays. nullptr: there is no
+  // memory.
   std::byte* room(std::uint16_t number) noexcept {
     if (parts_ == nullptr) parts_.reset(new (std::nothrow) Parts);
     if (parts_ == nullptr) return nullptr;

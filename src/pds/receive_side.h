@@ -38,9 +38,7 @@ class ReceiveSide {
   void close_arrived(const PacketMeta& close, Time now);
   // The peer has shown that it hears what is sent to its address: what is stored for it is charged
   // to its host from now on.
-  void prove() {
-    if (!core_.proved()) become_proved();
-  }
+  void prove();
   // Nothing has arrived, and Start_PSN is another one (PDS-77).
   void rebase(Psn start_psn);
   // Gives back all that it holds.
@@ -64,7 +62,6 @@ class ReceiveSide {
   void set_credit_sender(CreditSender* sender) { credit_sender_ = sender; }
 
  private:
-  void become_proved();
   Environment& env() const { return core_.env(); }
   void on_duplicate(const Incoming& request, Time now);
   bool deliver(Incoming& request, Time now);

@@ -9,7 +9,7 @@
 namespace uet::pds {
 namespace {
 
-TEST(EarlyStorage, PacketsHaveRoomOfTheirOwn) {
+TEST(EarlyStorage, PacketsHaveBytesOfTheirOwn) {
   EarlyStorage storage(100);
   const std::vector<std::uint16_t> numbers = {0, 1, 15, 16, EarlyStorage::kPackets - 1};
   for (const std::uint16_t number : numbers) std::memset(storage.room(number), number & 0x7F, 100);
