@@ -22,19 +22,18 @@ TEST_F(WatchesTest, PdcIsWatchedOnceForEachMessage) {
   watches.stop(first);
   watches.stop(first);
   EXPECT_EQ(delivery.locks, 1);
-  EXPECT_TRUE(watches.any(kPdc));
+  EXPECT_TRUE(watches.any());
   watches.stop(second);
   EXPECT_EQ(delivery.locks, 0);
-  EXPECT_FALSE(watches.any(kPdc));
+  EXPECT_FALSE(watches.any());
 }
 
 TEST_F(WatchesTest, MessageWithoutPdcGetsAnotherOneAfterAPause) {
   TxMessage& message = open();
   watches.start(message);
   watches.go_on_without_pdc(message, kNow);
-  watches.pdc_closed(kPdc);
   delivery.locks = 0;
-  EXPECT_FALSE(watches.any(kPdc));
+  EXPECT_FALSE(watches.any());
   EXPECT_EQ(watches.deadline(), kNow + Watches::kPause);
   watches.begin_round();
   watches.reconnect(message, kNow + Watches::kPause);
