@@ -13,7 +13,7 @@
 
 namespace uet::fep {
 
-// Everything is sized here; afterwards the data path allocates nothing.
+// Every bound is here. Memory comes as it is needed; the warmed data path allocates nothing.
 struct Config {
   pds::Parameters pds;
   cms::Parameters cms;
