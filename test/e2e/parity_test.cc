@@ -24,6 +24,12 @@ namespace {
 using Info = std::unique_ptr<fi_info, Node::FreeInfo>;
 using Change = std::function<void(fi_info&)>;
 
+// FI_MR_BASIC, FI_MR_SCALABLE, FI_ORDER_STRICT, FI_ORDER_DATA: libfabric 2 deprecates these names.
+constexpr int kMrBasic = 1 << 0;
+constexpr int kMrScalable = 1 << 1;
+constexpr std::uint64_t kOrderStrict = 0x1FF;
+constexpr std::uint64_t kOrderData = 1ULL << 16;
+
 struct Wish {
   std::string name;
   Change change;
@@ -37,6 +43,14 @@ struct Rival {
 
 // FI_COLLECTIVE in any attribute: "caps bit 6", "tx_attr.caps bit 6", ...
 const char* const kCollectives = "bit 6";
+// FI_PEER and FI_AV_USER_ID: tcp;ofi_rxm of libfabric 2.1 offers them, uet from 2.3 to 2.6 (man
+// fi_uet).
+const char* const kPeer = "peer";
+constexpr std::uint64_t kPeerCaps = FI_PEER | FI_AV_USER_ID;
+bool knows_peers() {
+  const std::uint32_t version = fi_version();
+  return version >= FI_VERSION(2, 3) && version <= FI_VERSION(2, 6);
+}
 
 // Wishes that uet refuses with a reason, by "name" or "type name".
 const std::map<std::string, std::string>& reasons() {
@@ -48,6 +62,7 @@ const std::map<std::string, std::string>& reasons() {
       {"ep_attr.max_msg_size", "2^63 - 1, which is what newer versions of tcp say"},
       {"tx_attr.inject_size 16384", "what is injected is one packet"},
       {"tx_attr.size", "the default; up to 8192 on request (FI_UET_TX_SIZE)"},
+      {kPeer, "peers of libfabric 2.3 to 2.6 only"},
       {"Rdm max_order_raw_size 8", "no order without msg_order, because RUD is the default"},
       {"Rdm max_order_waw_size 8", "no order without msg_order, because RUD is the default"},
       {kCollectives, "the protocol has no collectives (man fi_uet)"},
@@ -62,7 +77,7 @@ Info ask(const Rival& rival, const char* provider, std::uint32_t version, const 
   hints->ep_attr->type = rival.type;
   hints->mode = ~std::uint64_t{0};
   hints->domain_attr->mode = ~std::uint64_t{0};
-  hints->domain_attr->mr_mode = ~(FI_MR_BASIC | FI_MR_SCALABLE);
+  hints->domain_attr->mr_mode = ~(kMrBasic | kMrScalable);
   caps(*hints);
   wish(*hints);
   fi_info* found = nullptr;
@@ -95,9 +110,8 @@ std::vector<Wish> all_wishes() {
   std::vector<Wish> w = {{"nothing", [](fi_info&) {}}};
   w.push_back({"mode 0", [](fi_info& h) { h.mode = h.domain_attr->mode = 0; }});
   w.push_back({"mr_mode 0", [](fi_info& h) { h.domain_attr->mr_mode = 0; }});
-  w.push_back({"mr_mode FI_MR_BASIC", [](fi_info& h) { h.domain_attr->mr_mode = FI_MR_BASIC; }});
-  w.push_back(
-      {"mr_mode FI_MR_SCALABLE", [](fi_info& h) { h.domain_attr->mr_mode = FI_MR_SCALABLE; }});
+  w.push_back({"mr_mode FI_MR_BASIC", [](fi_info& h) { h.domain_attr->mr_mode = kMrBasic; }});
+  w.push_back({"mr_mode FI_MR_SCALABLE", [](fi_info& h) { h.domain_attr->mr_mode = kMrScalable; }});
   add_bits<int>(w, "mr_mode", 14, [](fi_info& h, int v) { h.domain_attr->mr_mode = v; });
   add_bits<std::uint64_t>(w, "mode", 64,
                           [](fi_info& h, std::uint64_t v) { h.mode = h.domain_attr->mode = v; });
@@ -110,13 +124,13 @@ std::vector<Wish> all_wishes() {
   add_bits<std::uint64_t>(w, "rx_attr.op_flags", 60,
                           [](fi_info& h, std::uint64_t v) { h.rx_attr->op_flags = v; });
   w.push_back({"tx_attr.comp_order FI_ORDER_STRICT",
-               [](fi_info& h) { h.tx_attr->comp_order = FI_ORDER_STRICT; }});
-  w.push_back({"tx_attr.comp_order FI_ORDER_DATA",
-               [](fi_info& h) { h.tx_attr->comp_order = FI_ORDER_DATA; }});
+               [](fi_info& h) { h.tx_attr->comp_order = kOrderStrict; }});
+  w.push_back(
+      {"tx_attr.comp_order FI_ORDER_DATA", [](fi_info& h) { h.tx_attr->comp_order = kOrderData; }});
   w.push_back({"rx_attr.comp_order FI_ORDER_STRICT",
-               [](fi_info& h) { h.rx_attr->comp_order = FI_ORDER_STRICT; }});
-  w.push_back({"rx_attr.comp_order FI_ORDER_DATA",
-               [](fi_info& h) { h.rx_attr->comp_order = FI_ORDER_DATA; }});
+               [](fi_info& h) { h.rx_attr->comp_order = kOrderStrict; }});
+  w.push_back(
+      {"rx_attr.comp_order FI_ORDER_DATA", [](fi_info& h) { h.rx_attr->comp_order = kOrderData; }});
   constexpr auto kEp = &fi_info::ep_attr;
   constexpr auto kTx = &fi_info::tx_attr;
   constexpr auto kRx = &fi_info::rx_attr;
@@ -203,8 +217,12 @@ class Parity : public testing::TestWithParam<Rival> {
  protected:
   // True: not listed.
   static bool is_poorer(const std::string& what) {
-    const bool collective = what.find("caps") != what.npos && what.ends_with("bit 6");
-    const auto reason = reasons().find(collective ? kCollectives : what);
+    const bool caps = what.find("caps") != what.npos;
+    const bool collective = caps && what.ends_with("bit 6");
+    const bool peer = caps && (what.ends_with("bit 41") || what.ends_with("bit 43"));
+    const auto reason = reasons().find(collective               ? kCollectives
+                                       : peer && !knows_peers() ? kPeer
+                                                                : what);
     const auto of_type = reasons().find(std::string(GetParam().name) + " " + what);
     const bool listed = reason != reasons().end() || of_type != reasons().end();
     if (printed_.insert(what).second) {
@@ -274,7 +292,11 @@ TEST_P(Parity, NumbersAreAtLeastTheirs) {
     if (a >= b) continue;
     EXPECT_FALSE(is_poorer(figure.name)) << figure.name << ": " << a << " < " << b;
   }
-  const std::uint64_t missing = theirs->caps & ~ours->caps;
+  std::uint64_t missing = theirs->caps & ~ours->caps;
+  if ((missing & kPeerCaps) != 0 && !knows_peers()) {
+    EXPECT_FALSE(is_poorer("caps bit 43"));
+    missing &= ~kPeerCaps;
+  }
   EXPECT_EQ(missing, 0U) << "capabilities that come unasked: 0x" << std::hex << missing;
 }
 

@@ -25,6 +25,7 @@ namespace {
 
 constexpr int kJoinPatienceMs = 60'000;
 constexpr std::size_t kMostNameBytes = 512;
+constexpr int kMrBasic = 1 << 0;      // FI_MR_BASIC, whose name libfabric 2 deprecates
 constexpr std::size_t kIndexAt = 22;  // of the first resource index in an FI_ADDR_UET
 
 // An endpoint's address with its length, for an all-gather of equal blobs.
@@ -158,7 +159,7 @@ int uet_job_publish(uet_job* job, const fi_info* info, fid_ep* ep, fid_mr* mr, c
       own.resource_index = static_cast<std::uint32_t>(at(kIndexAt) << 8 | at(kIndexAt + 1));
     }
     if (mr != nullptr) {
-      const bool by_address = (info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | FI_MR_BASIC)) != 0;
+      const bool by_address = (info->domain_attr->mr_mode & (FI_MR_VIRT_ADDR | kMrBasic)) != 0;
       own.rkey = fi_mr_key(mr);
       own.base = by_address ? reinterpret_cast<std::uintptr_t>(buffer) : 0;
       own.length = length;

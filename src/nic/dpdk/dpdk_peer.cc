@@ -133,8 +133,7 @@ int DpdkPeer::start(std::uint16_t port) {
 
 bool DpdkPeer::connected() {
   rte_eth_link link{};
-  rte_eth_link_get_nowait(port_, &link);
-  if (link.link_status == RTE_ETH_LINK_UP) {
+  if (rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP) {
     connected_ = true;
     handshake_ = kHandshake;
     return true;

@@ -96,7 +96,8 @@ TEST(RefuseHints, EachThingWeLackIsRefused) {
   const std::function<void(fi_info&)> wishes[] = {
       [](fi_info& h) { h.caps = FI_MSG | FI_MULTICAST; },
       [](fi_info& h) { h.caps = FI_MSG | FI_COLLECTIVE; },
-      [](fi_info& h) { h.ep_attr->type = FI_EP_SOCK_STREAM; },
+      // FI_EP_SOCK_STREAM, which libfabric 2 removes
+      [](fi_info& h) { h.ep_attr->type = static_cast<fi_ep_type>(4); },
       [](fi_info& h) { h.addr_format = FI_ADDR_IB_UD; },
       [](fi_info& h) { h.ep_attr->protocol = FI_PROTO_UDP; },
       [](fi_info& h) { h.domain_attr->threading = static_cast<fi_threading>(-1); },
