@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
--- Ultra Ethernet Transport for Wireshark and tshark (tested: 4.0, Lua 5.2): every field of the
+-- Ultra Ethernet Transport for Wireshark and tshark (tested: 4.0 and 4.4): every field of the
 -- PDS, SES and TSS headers (WIRE 1 to 3), the entropy header of the native form, the CRC trailer,
 -- and which packet answers which. Its line of a packet is that of uet_dissect. One file, though
 -- longer than others here, so that it can be copied alone.

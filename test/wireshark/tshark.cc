@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "wireshark/tshark.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -54,6 +55,7 @@ Capture::Capture() {
   std::string pattern = "/tmp/uet_wireshark_XXXXXX";
   const int fd = ::mkstemp(pattern.data());
   if (fd < 0) throw std::runtime_error("no temporary file in /tmp");
+  ::fchmod(fd, 0644);  // tshark may be another user's
   ::close(fd);
   file_ = pattern;
   std::ofstream out(file_, std::ios::binary);
@@ -105,13 +107,29 @@ const std::string& tshark_program() {
   return program;
 }
 
+namespace {
+const char* const kDissector = UET_SOURCE_DIR "/scripts/wireshark/uet.lua";
+
+// Wireshark 4.4 runs no Lua script for root. What makes tshark another user's, if that
+// user can read the dissector.
+const std::string& as_user() {
+  static const std::string prefix = [] {
+    const std::string user =
+        "env HOME=/tmp setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs ";
+    const std::string question = user + "test -r " + kDissector + " 2>/dev/null";
+    return ::geteuid() == 0 && std::system(question.c_str()) == 0 ? user : "";
+  }();
+  return prefix;
+}
+}  // namespace
+
 std::string tshark(const std::string& options) {
-  return tshark_alone(options + " -X lua_script:" + UET_SOURCE_DIR "/scripts/wireshark/uet.lua");
+  return tshark_alone(options + " -X lua_script:" + kDissector);
 }
 
 std::string tshark_alone(const std::string& options) {
   const std::string errors = Capture().file() + ".err";
-  const std::string command = tshark_program() + " " + options + " 2>" + errors;
+  const std::string command = as_user() + tshark_program() + " " + options + " 2>" + errors;
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("cannot start " + command);
   std::string output;
