@@ -110,8 +110,8 @@ const std::string& tshark_program() {
 namespace {
 const char* const kDissector = UET_SOURCE_DIR "/scripts/wireshark/uet.lua";
 
-// Wireshark 4.4 runs no Lua script for root. What makes tshark another user's, if that
-// user can read the dissector.
+// Wireshark 4.4 runs no Lua script for root. Returns the command that starts tshark as another
+// user; empty if that user cannot read the dissector.
 const std::string& as_user() {
   static const std::string prefix = [] {
     const std::string user =
