@@ -88,10 +88,10 @@ class CommandRing {
   Claim claim() noexcept {
     std::uint64_t position = tail_.load(std::memory_order_relaxed);
     do {
-      if (position - seen_head_.load(std::memory_order_relaxed) >= kRingCommands) {
+      if (position - seen_head_.load(std::memory_order_acquire) >= kRingCommands) {
         const std::uint64_t head = head_.load(std::memory_order_acquire);
         if (position - head >= kRingCommands) return {};
-        seen_head_.store(head, std::memory_order_relaxed);
+        seen_head_.store(head, std::memory_order_release);
       }
       if (!concurrent_) {
         tail_.store(position + 1, std::memory_order_relaxed);
