@@ -14,10 +14,13 @@ namespace uet::pds {
 // How many NACKs, by their code. Codes without a definition have one count together.
 class NackCounts {
  public:
+  using value_type = std::uint64_t;
+  using const_iterator = const std::uint64_t*;
+
   std::uint64_t& operator[](std::size_t code) { return counts_[place(code)]; }
   std::uint64_t operator[](std::size_t code) const { return counts_[place(code)]; }
-  auto begin() const { return counts_.begin(); }
-  auto end() const { return counts_.end(); }
+  const_iterator begin() const { return counts_.data(); }
+  const_iterator end() const { return counts_.data() + counts_.size(); }
 
  private:
   static constexpr auto kLow = static_cast<std::size_t>(wire::NackCode::RcvrInferLoss) + 1;
