@@ -54,11 +54,12 @@ class IndexedPool {
 
   [[gnu::noinline, gnu::cold]] bool grow() {
     try {
-      std::vector<std::uint16_t> free(reserved_ + kPart);
+      const std::size_t more = std::min(kPart, capacity_ - reserved_);
+      std::vector<std::uint16_t> free(reserved_ + more);
       parts_.reserve(parts_.size() + 1);
       parts_.push_back(std::make_unique_for_overwrite<std::byte[]>(kPart * sizeof(T)));
       free_ = std::move(free);  // none is free
-      reserved_ += kPart;
+      reserved_ += more;
       return true;
     } catch (const std::bad_alloc&) {
       return false;

@@ -12,6 +12,7 @@ constexpr std::size_t kRange = 1024;
 
 void TxWindowPutAcknowledgeSlide(benchmark::State& state) {
   TxWindow::Pool pool(kRange, 1);
+  pool.reserve(1);
   TxWindow window(pool, Psn{1});
   Packet packet;
   constexpr std::size_t kInFlight = 256;
@@ -30,6 +31,7 @@ BENCHMARK(TxWindowPutAcknowledgeSlide);
 // `range(0)`: how many packets a late one is late; 0 = all in order.
 void RxWindowMarkAdvance(benchmark::State& state) {
   RxWindow::Pool pool(kRange, 1);
+  pool.reserve(1);
   RxWindow window(pool, Psn{1});
   const auto late = static_cast<std::int32_t>(state.range(0));
   Psn next{1};
@@ -55,6 +57,7 @@ BENCHMARK(RxWindowMarkAdvance)->Arg(0)->Arg(8);
 
 void RxWindowSackBitmap(benchmark::State& state) {
   RxWindow::Pool pool(kRange, 1);
+  pool.reserve(1);
   RxWindow window(pool, Psn{1});
   for (std::uint32_t psn = 2; psn <= 60; psn += 2) window.mark(Psn{psn}, RxWindow::Slot::Finished);
   for (auto _ : state) benchmark::DoNotOptimize(window.bitmap(window.sack_base(Psn{60})));
