@@ -140,6 +140,7 @@ int to_fi_errno(pds::PdsError error) {
 }
 
 CompletionError to_completion_error(const ses::Completion& completion) {
+  if (completion.host_error != 0) return {completion.host_error, 0};
   switch (completion.status) {
     case ses::Status::Ok:
       return {};

@@ -89,6 +89,7 @@ struct Completion {
   Status status = Status::Ok;
   wire::ReturnCode return_code{};
   pds::PdsError pds_error{};
+  int host_error = 0;            // not 0: the host has ended the operation, with a code of its own
   void* context = nullptr;       // as given in the operation; nullptr for RemoteWrite
   std::uint64_t user_flags = 0;  // as given in the operation
   std::uint64_t length = 0;      // bytes placed; of the whole operation at the initiator

@@ -189,43 +189,44 @@ ssize_t TxSide::post(const TxCall& call, Op&& op) noexcept {
   ses::Peer peer;
   result = find_destination(call, peer);
   if (result != 0) return result;
-  op.peer = state_.connects() ? &*state_.peer : &peer;
-  op.prompt_ack = needs_prompt_ack(call);
+  Op own(op);
+  own.peer = state_.connects() ? &*state_.peer : &peer;
+  own.prompt_ack = needs_prompt_ack(call);
   if (engine_.knows_hmem()) [[unlikely]] {
-    result = find_devices(call, *op.peer, std::span(slices.data(), call.count));
+    result = find_devices(call, *own.peer, std::span(slices.data(), call.count));
     if (result != 0) return result;
   }
   const Time now = clock_now();
   if (state_.submission != nullptr && !call.locked && !state_.submission->drain_tx(now)) {
     return -FI_EAGAIN;
   }
-  const Result<void> posted = start(op, now);
+  if (!take_slot(own.fence)) {
+    engine_.progress(now);
+    return -FI_EAGAIN;
+  }
+  Result<void> posted;
+  if (is_compound(own)) {
+    if constexpr (std::is_base_of_v<ses::RmaOp, Op>) posted = post_compound(own, now);
+  } else if constexpr (!std::is_same_v<Op, RangesOp>) {
+    posted = engine_.fep().ses().initiator().post(*state_.context, own, now);
+  }
   if (posted) {
     const bool more = (call.flags & FI_MORE) != 0;
     if (!more && engine_.fep().wants_push_after_post()) engine_.fep().push(now);
     engine_.end_post(now);
     return 0;
   }
+  bindings_.return_tx();
   // Progress here: the application may repeat the post without reading a queue.
   if (posted.error() == Error::Again) engine_.progress(now);
   return to_fi_errno(posted.error());
 }
 
-// Gives the operation to SES; its slots are taken only then. With the domain's lock.
-template <class Op>
-Result<void> TxSide::start(const Op& op, Time now) noexcept UET_NO_THREAD_ANALYSIS {
-  if (compounds_.hold_back(op.fence) || !bindings_.take_tx()) {
-    engine_.fep().ses().initiator().request_acks_now(*state_.context);
-    return Error::Again;
-  }
-  Result<void> posted;
-  if (is_compound(op)) {
-    if constexpr (std::is_base_of_v<ses::RmaOp, Op>) posted = post_compound(op, now);
-  } else if constexpr (!std::is_same_v<Op, RangesOp>) {
-    posted = engine_.fep().ses().initiator().post(*state_.context, op, now);
-  }
-  if (!posted) bindings_.return_tx();
-  return posted;
+// A slot and an entry of the CQ. False: the operation has to wait. With the domain's lock.
+bool TxSide::take_slot(bool fence) noexcept UET_NO_THREAD_ANALYSIS {
+  if (!compounds_.hold_back(fence) && bindings_.take_tx()) return true;
+  engine_.fep().ses().initiator().request_acks_now(*state_.context);
+  return false;
 }
 
 // All that can be wrong with an operation before it is posted; nothing is locked. 0 or a negative
@@ -301,8 +302,16 @@ bool TxSide::execute(const Command& command, Time now) noexcept UET_NO_THREAD_AN
     op.local = local;
     op.peer = &*peer;
     op.prompt_ack = needs_prompt_ack(call);
-    const Result<void> started = start(op, now);
-    return started ? 0 : to_fi_errno(started.error());
+    if (!take_slot(op.fence)) return -FI_EAGAIN;
+    Result<void> posted;
+    if (is_compound(op)) {
+      if constexpr (std::is_base_of_v<ses::RmaOp, decltype(op)>) posted = post_compound(op, now);
+    } else {
+      posted = engine_.fep().ses().initiator().post(*state_.context, op, now);
+    }
+    if (posted) return 0;
+    bindings_.return_tx();
+    return to_fi_errno(posted.error());
   };
   int result = 0;
   if (command.opcode == Opcode::Send) result = run(ses::SendOp{});

@@ -51,20 +51,6 @@ void EpReporter::complete_original(const ses::Completion& completion) noexcept {
 void EpReporter::complete(const ses::Completion& completion) noexcept {
   if (connection_ != nullptr && reports_dead_peer(completion)) connection_->note_failure();
   if ((completion.user_flags & kStandsForAnother) != 0) return complete_original(completion);
-  if (completion.status == ses::Status::ReturnCode) warn_refused(completion.return_code);
-  report(completion, to_completion_error(completion));
-}
-
-void EpReporter::fail(ses::Kind kind, void* context, std::uint64_t user_flags, int err) noexcept {
-  ses::Completion completion;
-  completion.kind = kind;
-  completion.status = ses::Status::Cancelled;  // no message, and nothing of the peer
-  completion.context = context;
-  completion.user_flags = user_flags;
-  report(completion, {err, 0});
-}
-
-void EpReporter::report(const ses::Completion& completion, const CompletionError& error) noexcept {
   const bool event = completion.kind == ses::Kind::RemoteWrite;
   if (is_receive(completion.kind)) {
     bindings_.finish_rx();
@@ -73,6 +59,8 @@ void EpReporter::report(const ses::Completion& completion, const CompletionError
   }
   // The last entry of a multi-receive is that of its last message: its own slot is free.
   if (completion.multi && completion.released) bindings_.return_rx();
+  const CompletionError error = to_completion_error(completion);
+  if (completion.status == ses::Status::ReturnCode) warn_refused(completion.return_code);
   count(completion, error.err == 0);
   Cq* cq = bindings_.queue_of(completion.kind);
   if (cq == nullptr) return;
@@ -94,6 +82,16 @@ void EpReporter::report(const ses::Completion& completion, const CompletionError
   } else {
     cq->push(entry);
   }
+}
+
+void EpReporter::fail(ses::Kind kind, void* context, std::uint64_t user_flags, int err) noexcept {
+  ses::Completion completion;
+  completion.kind = kind;
+  completion.status = ses::Status::Cancelled;  // no message, and nothing of the peer
+  completion.host_error = err;
+  completion.context = context;
+  completion.user_flags = user_flags;
+  complete(completion);
 }
 
 void EpReporter::count(const ses::Completion& completion, bool good) noexcept {

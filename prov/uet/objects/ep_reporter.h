@@ -2,7 +2,6 @@
 // From a completion of SES to counters and CQ entries. All with the domain's lock.
 #pragma once
 
-#include "errors.h"
 #include "objects/cq.h"
 #include "objects/ep_bindings.h"
 #include "objects/ep_state.h"
@@ -38,7 +37,6 @@ class EpReporter final : public ses::CompletionSink {
 
  private:
   void complete_original(const ses::Completion& completion) noexcept;
-  void report(const ses::Completion& completion, const CompletionError& error) noexcept;
   void count(const ses::Completion& completion, bool good) noexcept;
   bool is_wanted(const ses::Completion& completion, bool is_error) const noexcept;
   void describe_receive(const ses::Completion& completion, Cq::Entry& entry) noexcept;

@@ -82,8 +82,7 @@ class TxSide {
   template <class Post>
   ssize_t defer(ses::Kind kind, const TxCall& call, Post post) noexcept;
   void set_common(const TxCall& call, ses::TxOp& op) const noexcept;
-  template <class Op>
-  Result<void> start(const Op& op, Time now) noexcept;
+  bool take_slot(bool fence) noexcept;
   template <class Op>
   int check_unlocked(const TxCall& call, Op& op, Slices& slices,
                      const ses::Peer& peer) const noexcept;
