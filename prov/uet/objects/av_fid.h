@@ -48,7 +48,7 @@ class AvFid final : public fid_av {
   // An address of the domain's format as fi_av_straddr shows it.
   std::string to_text(const void* address) const;
 
-  // With the domain's lock, unless the engine runs itself: then any thread may ask. Empty if there
+  // With the domain's lock, unless Submissions::active(): then any thread may ask. Empty if there
   // is no such entry. The address may name one of the peer's receive contexts.
   std::optional<ses::Peer> peer(fi_addr_t address) const noexcept {
     ses::Peer found;

@@ -86,7 +86,7 @@ class Cntr final : public fid_cntr {
   Hold hold_;
   References references_;
   const bool in_bytes_;  // FI_CNTR_EVENTS_BYTES
-  // Changed with the domain's lock; read without it where the engine runs itself.
+  // Changed with the domain's lock; read without it if Submissions::active().
   std::atomic<std::uint64_t> value_{0};
   std::atomic<std::uint64_t> errors_{0};
   IdleReads idle_reads_;

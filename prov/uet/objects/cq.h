@@ -61,8 +61,8 @@ class Cq final : public fid_cq {
     error_data_.push_back(std::move(data));
   }
 
-  // Implementations of the calls of the same name; they take the lock themselves, if they need it:
-  // with an engine that runs itself (Engine::runs_itself), reading takes only entries_lock_.
+  // Implementations of the calls of the same name; they take the lock themselves. With the engine
+  // in a thread of its own (Submissions::active), reading takes only entries_lock_.
   ssize_t read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
   // fi_peer(3): entries go to another provider's queue; reading this one only makes progress.
   ssize_t read_for_owner() noexcept;

@@ -140,7 +140,7 @@ class Endpoint final {
   EpOptions options_;
   TxSide tx_;
   RxSide rx_;
-  std::unique_ptr<Submission> submission_;  // from fi_enable on, if the engine runs itself
+  std::unique_ptr<Submission> submission_;  // from fi_enable on, if Submissions::active()
   EqBinding eq_;
   std::optional<ConnectionSide> connection_;
   Srx* srx_ = nullptr;

@@ -32,7 +32,7 @@ struct EpState {
   bool may_receive = false;
   std::optional<ses::Peer> peer;      // of an endpoint of FI_EP_MSG while it is connected
   std::atomic<bool> has_peer{false};  // the same, for threads without the domain's lock
-  Submission* submission = nullptr;   // from fi_enable on, if the engine runs itself
+  Submission* submission = nullptr;   // from fi_enable on, if Submissions::active()
 
   bool ended = false;  // its connection has ended
 

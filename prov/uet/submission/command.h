@@ -110,7 +110,6 @@ class CommandRing {
     if (length <= kInlineBytes) return command.inlined.data();
     return inlined_.get() + static_cast<std::size_t>(&command - commands_.get()) * inline_bytes_;
   }
-  std::size_t inline_bytes() const { return inline_bytes_; }
 
   // The rest with the engine's lock.
   // The `index`th published command; nullptr if there are not so many.
