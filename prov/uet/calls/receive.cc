@@ -21,6 +21,7 @@ constexpr std::uint64_t kRxCallFlags =
 
 const char* refuse_receive(const RxCall& call, const ReceiveSettings& settings) {
   if (call.count > settings.iov_count) return "too many pieces; use at most iov_limit";
+  if (!total_bytes(call.iov, call.count)) return "more than 2^64 bytes; use smaller pieces";
   if ((call.flags & ~kRxCallFlags) != 0) return "unsupported flag; see fi_msg(3)";
   const std::uint64_t look = call.flags & kLookFlags;
   if (look == FI_DISCARD || look == kLookFlags) {
@@ -88,7 +89,7 @@ ssize_t RxSide::submit(const RxCall& call) noexcept {
   if (const int result = find_source(call, settings, state_.av, source); result != 0) return result;
   if (engine_.knows_hmem()) {
     Slices slices;
-    if (!fill_slices(call.iov, call.count, slices)) return -FI_EINVAL;
+    fill_slices(call.iov, call.count, slices);
     const auto pieces = std::span(slices.data(), call.count);
     if (mark_devices(call.descriptors, pieces) == Buffers::Wrong) return -FI_EINVAL;
   }
