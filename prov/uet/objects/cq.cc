@@ -291,6 +291,11 @@ ssize_t Cq::pop(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
   return taken > 0 ? static_cast<ssize_t>(taken) : -FI_EAGAIN;
 }
 
+ssize_t Cq::pop_at_least(std::size_t wanted, void* buffer, std::size_t count,
+                         fi_addr_t* sources) noexcept {
+  return holds(wanted) ? pop(buffer, count, sources) : -FI_EAGAIN;
+}
+
 ssize_t Cq::read_for_owner() noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   {
@@ -341,16 +346,19 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
   const Time end = end_of_timeout(now, timeout);
   const Time spin_end = now + kCqSpin;
   while (engine_.submissions().active() && now < std::min(spin_end, end)) {
-    if (holds(wanted)) return pop(buffer, count, sources);
+    const ssize_t result = pop_at_least(wanted, buffer, count, sources);
+    if (result != -FI_EAGAIN) return result;
     sched_yield();
     now = clock_now();
   }
   const Guard guard(engine_.lock());
   const unsigned signals = signals_;
   ++blocked_;
+  ssize_t result = 0;
   for (;;) {
     if (!engine_.submissions().active()) engine_.progress(now);
-    if (holds(wanted)) break;
+    result = pop_at_least(wanted, buffer, count, sources);
+    if (result != -FI_EAGAIN) break;
     if (signalled_ || signals_ != signals || now >= end) break;
     if (now < spin_end) {
       engine_.lock().unlock();
@@ -363,7 +371,7 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
   }
   --blocked_;
   signalled_ = false;
-  return pop(buffer, count, sources);
+  return result != -FI_EAGAIN ? result : pop(buffer, count, sources);  // less than `wanted`
 }
 
 // fi_cq(3): into the caller's buffer if there is one, else the caller gets a pointer to the

@@ -87,6 +87,8 @@ class Cq final : public fid_cq {
   void append(const Entry& entry, bool event) noexcept;
   ssize_t read_without_progress(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
   ssize_t pop(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
+  ssize_t pop_at_least(std::size_t wanted, void* buffer, std::size_t count,
+                       fi_addr_t* sources) noexcept;
   bool holds(std::size_t wanted) noexcept;
   std::size_t waiting() const noexcept {
     return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_acquire);
