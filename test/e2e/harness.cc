@@ -401,6 +401,11 @@ Region Node::expose(void* memory, std::size_t bytes, std::uint64_t key) {
           fi_mr_key(mr)};
 }
 
+void Node::see_memory() {
+  fi_wait_obj kind = FI_WAIT_NONE;
+  check(fi_control(&cq->fid, FI_GETWAITOBJ, &kind), "fi_control");
+}
+
 std::optional<Event> Node::read_one() {
   fi_cq_tagged_entry entry{};
   const ssize_t count = fi_cq_read(cq.get(), &entry, 1);

@@ -216,6 +216,8 @@ class Node {
   fi_addr_t connect(Channel& channel);
 
   Region expose(void* memory, std::size_t bytes, std::uint64_t key);
+  // Takes the domain's lock: what its thread wrote is visible to the caller from now on.
+  void see_memory();
 
   // Repeats `call` while it returns -FI_EAGAIN, making progress; fails on any other error.
   template <class Call>

@@ -450,7 +450,7 @@ TEST(Progress, AutomaticServesATargetThatNeverCalls) {
     const Region region = node.expose(memory.data(), memory.size(), 5);
     channels.left.send(RemoteRegion{region.address, region.key});
     channels.left.receive<char>();  // no libfabric call from the last line until all is done
-    node.keep_events();  // takes the domain's lock: what its thread wrote is visible to us now
+    node.see_memory();
     require_pattern(memory, 19, "written memory");
     channels.left.meet(&node);
   });
@@ -544,6 +544,7 @@ TEST(Progress, ManualTargetBusyFor1500Ms_IsNotGivenUp) {
     channels.left.send(RemoteRegion{region.address, region.key});
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     channels.left.receive<char>(&node);
+    node.see_memory();
     require_pattern(memory, 19, "written memory");
     channels.left.meet(&node);
   });
