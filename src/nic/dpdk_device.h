@@ -21,6 +21,8 @@
 #include "nic/framed/framed_nic.h"
 #include "nic/registry.h"
 
+struct rte_eth_conf;
+struct rte_eth_dev_info;
 struct rte_mbuf;
 
 namespace uet::nic {
@@ -53,16 +55,18 @@ class DpdkDevice final : public FrameDevice {
                                                        std::string& message);
   bool probe(const DpdkOptions& options, const std::string& arguments, std::string& message);
   bool start(const DpdkDriver& driver, std::uint32_t frame_bytes, std::string& message);
+  int configure(const DpdkDriver& driver, const rte_eth_dev_info& info, const rte_eth_conf& conf);
   void give_back();
   rte_mempool* pool_to_send() const;
   bool fill(rte_mbuf* packet, const FrameToSend& frame);
-  std::size_t hand_over(std::span<rte_mbuf*> packets);
+  std::size_t hand_over(std::span<rte_mbuf*> packets, std::size_t control);
   bool usable() const;
   std::unique_lock<std::mutex> lock_of_peer();  // holds nothing if there is no peer_
 
   std::string name_;  // of a virtual device, which goes with this object
   std::uint16_t port_ = 0;
   bool started_ = false;
+  std::uint16_t control_queue_ = 0;  // of frames with FrameToSend::control; 0: that of all
   std::unique_ptr<DpdkPeer> peer_;
   std::unique_ptr<DpdkXdpProgram> xdp_program_;
   unsigned forks_;  // of this process and its ancestors: a child must not touch the port

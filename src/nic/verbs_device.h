@@ -8,14 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "nic/framed/frame_device.h"
-#include "nic/framed/registered_regions.h"
 #include "nic/registry.h"
 #include "nic/verbs_port.h"
+#include "nic/verbs_send_queue.h"
 
 struct ibv_send_wr;
 struct ibv_sge;
@@ -41,31 +42,20 @@ class VerbsDevice final : public FrameDevice {
   int wait_fd() const override;
   bool prepare_wait() override;
   const FrameDeviceTraits& traits() const override { return traits_; }
-  NicCounters counters() const override { return counters_; }
+  NicCounters counters() const override;
 
  private:
-  // Registered memory of the application.
-  struct Region {
-    VerbsPointer<ibv_mr> registered;
-    std::uint64_t last_used = 0;  // number of the latest work request that refers to it
-  };
-
   VerbsDevice();
   bool start(const FrameDeviceRequest& request, std::string& message);
   bool bring_up();
   void recover();
+  bool is_broken() const { return broken_ || data_->broken() || (control_ && control_->broken()); }
   void post_receives(std::span<const std::uint32_t> slots);
   void give_back();
   void poll_received(std::size_t most);
   void take_event();
-  void poll_sent();
-  bool fill(std::size_t place, const FrameToSend& frame);
   std::byte* receive_slot(std::size_t slot) const { return memory_ + slot * slot_bytes_; }
-  std::byte* send_slot(std::uint64_t number) const {
-    return memory_ + (receive_slots_ + number % send_slots_) * slot_bytes_;
-  }
 
-  struct WorkRequests;
   struct Completions;
 
   const int owner_pid_;
@@ -73,20 +63,17 @@ class VerbsDevice final : public FrameDevice {
   std::size_t memory_bytes_ = 0;
   std::size_t slot_bytes_ = 0;
   std::size_t receive_slots_ = 0;
-  std::size_t send_slots_ = 0;
   std::unique_ptr<VerbsPort> port_;
   VerbsPointer<ibv_mr> slots_;
-  RegisteredRegions<Region> regions_;  // go before the port
+  VerbsSendQueue::Regions regions_;  // go before the port
+  std::optional<VerbsSendQueue> data_;
+  std::optional<VerbsSendQueue> control_;
 
   FrameDeviceTraits traits_;
-  bool broken_ = false;                         // a request has failed, and with it the queue pair
+  bool broken_ = false;                         // a receive has failed, and with it the queue pair
   bool armed_ = false;                          // the next arrival makes the channel readable
-  std::uint64_t posted_ = 0;                    // work requests to send, from the beginning
-  std::uint64_t completed_ = 0;                 // of them those that are over
-  std::uint64_t signaled_ = 0;                  // the latest one that will tell when it is over
   std::array<std::uint32_t, kRxBurst> lent_{};  // slots handed out by the latest receive
   std::size_t lent_count_ = 0;
-  std::unique_ptr<WorkRequests> requests_;
   std::unique_ptr<Completions> arrived_;
   NicCounters counters_;
 };

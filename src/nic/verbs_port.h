@@ -21,6 +21,7 @@ struct ibv_flow;
 struct ibv_mr;
 struct ibv_pd;
 struct ibv_qp;
+struct ibv_qp_attr;
 
 namespace uet::nic {
 
@@ -52,10 +53,17 @@ struct VerbsQueues {
   std::uint32_t inline_bytes = 0;  // frames up to this length are copied when they are posted
 };
 
+// A raw-packet queue pair with what it sends completing in a queue of its own.
+struct VerbsQueuePair {
+  VerbsPointer<ibv_cq> sent;
+  VerbsPointer<ibv_qp> queue;  // goes first
+  VerbsQueues sizes;
+};
+
 // Everything closes in the order that verbs demand. Not thread-safe.
 class VerbsPort {
  public:
-  // `queues`: wished; less is taken where the device has less. On return the queue pair is in the
+  // `queues`: wished; less is taken where the device has less. On return the queue pairs are in the
   // state RESET. Errors: NoDevice (no RDMA device, none of that name or interface, or it is down),
   // NotSupported (no right, no raw-packet queue pairs), NoMemory; `message` says what to do.
   static Result<std::unique_ptr<VerbsPort>> open(const Interface& interface,
@@ -67,7 +75,7 @@ class VerbsPort {
   VerbsPointer<ibv_mr> add_region(std::span<const std::byte> memory, bool write);
   // Memory of a device, which the NIC may read. Null, with errno, if it is refused.
   VerbsPointer<ibv_mr> add_dmabuf(const DmabufRange& range);
-  // The two halves of bringing the queue pair up; in between receives are posted. False, with
+  // The two halves of bringing the queue pairs up; in between receives are posted. False, with
   // errno, if the device refuses.
   bool reset_and_init();
   bool start();
@@ -77,26 +85,28 @@ class VerbsPort {
   // After a fork the objects are the parent's: nothing of them may be touched.
   void abandon();
 
-  const VerbsQueues& queues() const { return queues_; }
-  ibv_qp* queue_pair() const { return queue_pair_.get(); }
-  ibv_cq* sent() const { return sent_.get(); }
+  const VerbsQueuePair& main() const { return main_; }
+  // Sends alone, of frames with FrameToSend::control. nullptr: the device gives none.
+  const VerbsQueuePair* control() const { return control_.queue ? &control_ : nullptr; }
   ibv_cq* received() const { return received_.get(); }
   ibv_comp_channel* channel() const { return channel_.get(); }
 
  private:
   VerbsPort() = default;
   std::optional<Error> create(const Interface& interface, VerbsQueues wished, std::string& message);
-  bool create_queue_pair(VerbsQueues wished);
+  // `received`: nullptr where nothing is received. False, with errno, if the device refuses.
+  bool create_queue_pair(VerbsQueues wished, ibv_cq* received, VerbsQueuePair& pair);
+  // To one of the states of bringing up, both queue pairs.
+  bool modify(ibv_qp_attr& attributes, int mask);
 
   // In this order they are made, and in the other one they go.
   VerbsPointer<ibv_context> context_;
   std::uint8_t port_ = 0;
-  VerbsQueues queues_;
   VerbsPointer<ibv_pd> domain_;
   VerbsPointer<ibv_comp_channel> channel_;
   VerbsPointer<ibv_cq> received_;
-  VerbsPointer<ibv_cq> sent_;
-  VerbsPointer<ibv_qp> queue_pair_;
+  VerbsQueuePair main_;
+  VerbsQueuePair control_;
   VerbsPointer<ibv_flow> flow_;
 };
 

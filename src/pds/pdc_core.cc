@@ -17,6 +17,16 @@ constexpr auto kUnprovedControlBytes =
     static_cast<std::int32_t>(cms::nominal_packet_bytes(kControlBytes));
 constexpr std::size_t kNackBytes = sizeof(wire::PdsNack);
 
+void address_control(const Environment& env, Packet& packet, const FepAddress& to,
+                     std::uint16_t entropy) {
+  packet.to = to;
+  packet.entropy = entropy;
+  packet.ecn = Ecn::NotEct;  // CMS-31
+  packet.dscp = env.parameters.dscp_control;
+  packet.release_after_send = true;
+  packet.control = true;
+}
+
 }  // namespace
 
 PdcCore::PdcCore(Environment& environment, Role role, PdcId id, PdcId peer_id,
@@ -140,11 +150,14 @@ bool PdcCore::send_untracked(wire::ControlHeader header, bool with_data) {
   charge(cms::nominal_packet_bytes(kControlBytes));
   env_.trace.write(trace::Kind::ControlSent, static_cast<unsigned>(header.ctl_type), id_,
                    header.psn != Psn{} ? header.psn : Psn{header.payload});
-  emit_control(env_, *packet, destination_.address, path().next_for_control(env_.rng));
+  address_control(env_, *packet, destination_.address, path().next_for_control(env_.rng));
   if (with_data) {
     packet->ecn = Ecn::Ect0;
     packet->dscp = dscp_of_class(destination_.traffic_class, env_.parameters.dscp_data);
   }
+  // An ACK Request asks for packets that may still be in the outbox.
+  packet->control = !with_data && header.ctl_type != wire::CpType::AckRequest;
+  env_.outbox.push(*packet);
   return true;
 }
 
@@ -165,19 +178,6 @@ void PdcCore::send_nack(NackCode code, const PacketMeta& refused) {
   charge(cms::nominal_packet_bytes(sizeof(wire::PdsNack)));
   emit_nack(env_, destination_.address, nack, refused.entropy);
 }
-
-namespace {
-
-void address_control(const Environment& env, Packet& packet, const FepAddress& to,
-                     std::uint16_t entropy) {
-  packet.to = to;
-  packet.entropy = entropy;
-  packet.ecn = Ecn::NotEct;  // CMS-31
-  packet.dscp = env.parameters.dscp_control;
-  packet.release_after_send = true;
-}
-
-}  // namespace
 
 bool append_expected_psn(Environment& env, std::uint32_t sdi, Packet& packet) {
   if (env.start_psns == nullptr) return false;

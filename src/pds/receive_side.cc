@@ -82,7 +82,7 @@ double early_occupancy(const PdcCore& core) {
 
 // The NIC has not taken yet what answers this packet.
 bool answer_waits(const PdcCore& core, Psn psn) {
-  for (const Packet& packet : core.env().outbox.queue()) {
+  for (const Packet& packet : core.env().outbox.control()) {
     wire::AckHeader ack;
     if (packet.to != core.destination().address || !wire::AckHeader::decode(packet.head(), ack))
       continue;

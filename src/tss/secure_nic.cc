@@ -116,6 +116,7 @@ const Packet* SecureNic::seal(const Packet& packet, std::size_t place) {
   copy.ecn = packet.ecn;
   copy.dscp = packet.dscp;
   copy.way = packet.way;
+  copy.control = packet.control;
   copy.answers_unknown_peer = packet.answers_unknown_peer;
   copy.sent_again = packet.sent_again;
   return &copy;

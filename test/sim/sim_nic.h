@@ -61,6 +61,8 @@ class SimNic final : public nic::Nic {
   std::uint64_t tx_refused() const { return tx_refused_; }
   // Packets larger than the MTU allows; a mistake of the core.
   std::uint64_t oversized() const { return oversized_; }
+  // A control packet was offered behind data, which a full queue may refuse; a mistake of the core.
+  bool control_behind_data() const { return control_behind_data_; }
 
  private:
   NicConfig config_;
@@ -75,6 +77,7 @@ class SimNic final : public nic::Nic {
   std::uint64_t rx_dropped_ = 0;
   std::uint64_t tx_refused_ = 0;
   std::uint64_t oversized_ = 0;
+  bool control_behind_data_ = false;
 };
 
 // IP and UDP headers around a packet.

@@ -112,6 +112,9 @@ int SimWorld::node_at(const FepAddress& address) const {
 void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {
   const int to = node_at(packet.destination);
   if (nic(from).oversized() > 0 && complaint_.empty()) complaint_ = "a packet exceeds the MTU";
+  if (nic(from).control_behind_data() && complaint_.empty()) {
+    complaint_ = "a control packet waits behind data (PDS-226)";
+  }
   const bool secured = this->secured(from) != nullptr;
   if (secured && complaint_.empty()) {
     SecuredNic& nic = *this->secured(from);

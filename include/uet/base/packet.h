@@ -92,6 +92,7 @@ class Packet : public ListNode<OutboxTag> {
     payload = {};
     device = nullptr;
     release_after_send = false;
+    control = false;
     answers_unknown_peer = false;
     payload_stays = false;
     sent_again = false;
@@ -110,6 +111,7 @@ class Packet : public ListNode<OutboxTag> {
     ecn = from.ecn;
     dscp = from.dscp;
     way = from.way;
+    control = from.control;
     answers_unknown_peer = from.answers_unknown_peer;
     sent_again = from.sent_again;
   }
@@ -134,6 +136,9 @@ class Packet : public ListNode<OutboxTag> {
   // Which connection to a process of this host it took. Written by a NIC that has such connections.
   mutable LocalWay way{};
   bool release_after_send = false;  // not kept for retransmission (ACK, NACK, control)
+  // May leave before data that was made earlier: an ACK, a NACK or a control packet that follows no
+  // data. A NIC with a queue of its own for them takes them while that for data is full.
+  bool control = false;
   // Answers a packet that no PDC took, whose source may be invented: a NIC keeps nothing for it.
   bool answers_unknown_peer = false;
   // The operation lasts until the peer has answered, so that a NIC may go on reading payload that

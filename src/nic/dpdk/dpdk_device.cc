@@ -180,6 +180,18 @@ bool DpdkDevice::probe(const DpdkOptions& options, const std::string& arguments,
   return false;
 }
 
+// One queue to receive, and two to send where the driver has them. Some have a second one only
+// beside a second one to receive; the one peer of a memif receives from one.
+int DpdkDevice::configure(const DpdkDriver& driver, const rte_eth_dev_info& info,
+                          const rte_eth_conf& conf) {
+  if (!driver.to_one_peer && info.max_tx_queues > 1 &&
+      rte_eth_dev_configure(port_, 1, 2, &conf) == 0) {
+    control_queue_ = 1;
+    return 0;
+  }
+  return rte_eth_dev_configure(port_, 1, 1, &conf);
+}
+
 // False, with a message, if the port cannot be brought up.
 bool DpdkDevice::start(const DpdkDriver& driver, std::uint32_t frame_bytes, std::string& message) {
   const int socket = rte_eth_dev_socket_id(port_);
@@ -204,15 +216,16 @@ bool DpdkDevice::start(const DpdkDriver& driver, std::uint32_t frame_bytes, std:
                     info.max_mtu >= frame_bytes - kEthernetBytes;
   if (told) conf.rxmode.mtu = frame_bytes - kEthernetBytes;
   conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-  if (error == 0) error = rte_eth_dev_configure(port_, 1, 1, &conf);
+  if (error == 0) error = configure(driver, info, conf);
   if (xdp_program_ != nullptr) xdp_program_->expect_socket();
   if (error == 0) {
     error = rte_eth_rx_queue_setup(port_, 0, kDescriptors, static_cast<unsigned>(socket), nullptr,
                                    receive_pool_.get());
   }
   if (xdp_program_ != nullptr) xdp_program_->find_socket();
-  if (error == 0) {
-    error = rte_eth_tx_queue_setup(port_, 0, kDescriptors, static_cast<unsigned>(socket), nullptr);
+  for (std::uint16_t queue = 0; error == 0 && queue <= control_queue_; ++queue) {
+    error =
+        rte_eth_tx_queue_setup(port_, queue, kDescriptors, static_cast<unsigned>(socket), nullptr);
   }
   if (error == 0) error = peer_ != nullptr ? peer_->start(port_) : rte_eth_dev_start(port_);
   if (error != 0) {
@@ -333,15 +346,17 @@ void DpdkDevice::forget_memory(std::uint64_t id) {
   regions_->forget(id);
 }
 
-// Returns how many the port has taken, or will never take, which are dropped.
-std::size_t DpdkDevice::hand_over(std::span<rte_mbuf*> packets) {
-  const auto ready = static_cast<std::uint16_t>(packets.size());
-  const bool refused = ready == 0 && !packets.empty();
-  const std::size_t sent = rte_eth_tx_burst(port_, 0, packets.data(), ready);
+// Returns how many the port has taken. The first `control` ones go to the control queue.
+std::size_t DpdkDevice::hand_over(std::span<rte_mbuf*> packets, std::size_t control) {
+  const auto give = [this](std::uint16_t queue, std::span<rte_mbuf*> some) -> std::size_t {
+    if (some.empty()) return 0;
+    return rte_eth_tx_burst(port_, queue, some.data(), static_cast<std::uint16_t>(some.size()));
+  };
+  std::size_t sent = give(control_queue_, packets.first(control));
+  if (sent == control) sent += give(0, packets.subspan(control));
   const auto rest = packets.subspan(sent);
   if (!rest.empty()) rte_pktmbuf_free_bulk(rest.data(), static_cast<unsigned>(rest.size()));
-  if (refused) ++counters_.packets_dropped;
-  return refused ? 1 : sent;
+  return sent;
 }
 
 static_assert(kTxBurst <= 64);
@@ -371,7 +386,8 @@ std::size_t DpdkDevice::send(std::span<const FrameToSend> in) {
   if (count < wished) {
     rte_pktmbuf_free_bulk(mbufs.data() + count, static_cast<unsigned>(wished - count));
   }
-  const std::size_t sent = hand_over(std::span(mbufs).first(count));
+  const std::size_t control = control_queue_ != 0 ? count_control(in.first(count)) : 0;
+  const std::size_t sent = hand_over(std::span(mbufs).first(count), control);
   const std::uint64_t kept = sent < 64 ? gathered & ((std::uint64_t{1} << sent) - 1) : gathered;
   counters_.packets_gathered += static_cast<std::uint64_t>(std::popcount(kept));
   return sent;

@@ -4,6 +4,7 @@
 // A device reads no more of a frame than it needs to decide whether the frame is for this FEP.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,7 +40,18 @@ struct FrameToSend {
   DeviceMemory* memory = nullptr;
   // The pieces may be read, where they lie in registered memory, after send has returned.
   bool payload_stays = false;
+  bool control = false;  // as Packet::control
 };
+
+// How many frames at the beginning of a burst may take a queue of their own past the others, which
+// takes `longest` bytes.
+inline std::size_t count_control(std::span<const FrameToSend> burst,
+                                 std::size_t longest = SIZE_MAX) {
+  const auto other = std::find_if_not(burst.begin(), burst.end(), [&](const FrameToSend& frame) {
+    return frame.control && frame.length <= longest;
+  });
+  return static_cast<std::size_t>(other - burst.begin());
+}
 
 struct FrameDeviceTraits {
   std::uint32_t max_frame_bytes = 0;       // without the check sequence; 0 = as the interface's MTU

@@ -280,6 +280,7 @@ void FramedNic::build_frame(std::size_t place, const Packet& packet, const wire:
   frame.headers = {headers, length};
   frame.length = static_cast<std::uint32_t>(length) + packet.length();
   frame.payload_stays = packet.payload_stays;
+  frame.control = packet.control;
   frame.memory = packet.device;
   if (!format_.crc) return;
   trailers_[place] = wire::frame_trailer(frame.headers, pieces);

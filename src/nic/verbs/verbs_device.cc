@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Slots of one frame each, in one memory region. Receive slots are posted to the device or lent to
-// the caller. Send slots are used in turn, one for each work request, so that the number of a
-// request determines its slot. Pieces that are short or not registered are copied into the slot.
+// Slots of one frame each, in one memory region: first those to receive, which are posted to the
+// device or lent to the caller, then those to send (verbs_send_queue.h), at last the shorter ones
+// for control packets.
 #include "nic/verbs_device.h"
 
 #include <infiniband/verbs.h>
@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <numeric>
@@ -25,25 +24,14 @@ constexpr std::uint32_t kLeastSlots = 128;
 constexpr std::uint32_t kMostReceives = 4096;
 constexpr std::uint32_t kMostSends = 512;
 constexpr std::uint32_t kInlineBytes = 256;
-// Headers, two pieces of registered memory, trailer.
-constexpr std::uint32_t kPieces = 4;
-// Less is copied sooner than another piece is read by the device.
-constexpr std::uint32_t kLeastGathered = 1024;
-// Requests without a completion of their own, at most this part of all.
-constexpr std::uint64_t kSignalPart = 4;
-// Posted frames leave within this time, or the queue pair is restarted.
-constexpr std::chrono::seconds kDrainLimit{1};
+// All that is in front of payload, with transport security and a trailer.
+constexpr std::size_t kControlSlotBytes = 512;
 
 std::uint32_t slots_for(std::uint32_t bytes, std::size_t slot_bytes, std::uint32_t most) {
   return std::clamp(static_cast<std::uint32_t>(bytes / slot_bytes), kLeastSlots, most);
 }
 
 }  // namespace
-
-struct VerbsDevice::WorkRequests {
-  std::array<ibv_send_wr, kTxBurst> sends{};
-  std::array<std::array<ibv_sge, kPieces>, kTxBurst> pieces{};
-};
 
 // Completions that have been polled, and how many of them have been handed out.
 struct VerbsDevice::Completions {
@@ -63,10 +51,7 @@ Result<std::uint32_t> VerbsDevice::ip_mtu(const NicConfig& config, const Interfa
   return FramedNic::interface_mtu(config, interface, message);
 }
 
-VerbsDevice::VerbsDevice()
-    : owner_pid_(::getpid()),
-      requests_(std::make_unique<WorkRequests>()),
-      arrived_(std::make_unique<Completions>()) {}
+VerbsDevice::VerbsDevice() : owner_pid_(::getpid()), arrived_(std::make_unique<Completions>()) {}
 
 Result<std::unique_ptr<FrameDevice>> VerbsDevice::open(const FrameDeviceRequest& request,
                                                        std::string& message) {
@@ -79,7 +64,7 @@ Result<std::unique_ptr<FrameDevice>> VerbsDevice::open(const FrameDeviceRequest&
   const VerbsQueues wished{
       .sends = slots_for(request.send_buffer_bytes, device->slot_bytes_, kMostSends),
       .receives = slots_for(request.receive_buffer_bytes, device->slot_bytes_, kMostReceives),
-      .pieces = kPieces,
+      .pieces = VerbsSendQueue::kPieces,
       .inline_bytes = kInlineBytes};
   auto port = VerbsPort::open(request.interface, options.value(), wished, message);
   if (!port) return port.error();
@@ -95,10 +80,12 @@ Result<std::unique_ptr<FrameDevice>> VerbsDevice::open(const FrameDeviceRequest&
 }
 
 bool VerbsDevice::start(const FrameDeviceRequest& request, std::string& message) {
-  const VerbsQueues& queues = port_->queues();
+  const VerbsQueues& queues = port_->main().sizes;
+  const VerbsQueuePair* const control = port_->control();
+  const std::size_t control_slots = control != nullptr ? control->sizes.sends : 0;
   receive_slots_ = queues.receives;
-  send_slots_ = queues.sends;
-  memory_bytes_ = (receive_slots_ + send_slots_) * slot_bytes_;
+  const std::size_t control_begin = (receive_slots_ + queues.sends) * slot_bytes_;
+  memory_bytes_ = control_begin + control_slots * kControlSlotBytes;
   // Shared: a fork does not move it away from the device.
   void* const memory =
       ::mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -113,9 +100,19 @@ bool VerbsDevice::start(const FrameDeviceRequest& request, std::string& message)
   slots_ = port_->add_region({memory_, memory_bytes_}, true);
   if (slots_ == nullptr) return refused("cannot register memory for packets");
   traits_.receive_credit_bytes = std::uint64_t{receive_slots_} * slot_bytes_;
-  traits_.reads_registered_memory = queues.pieces == kPieces;
+  traits_.reads_registered_memory = queues.pieces == VerbsSendQueue::kPieces;
   traits_.reads_device_memory = traits_.reads_registered_memory;
   traits_.sends_by_kernel = false;
+  const std::uint32_t key = slots_->lkey;
+  data_.emplace(port_->main(),
+                VerbsSendQueue::Slots{receive_slot(receive_slots_), slot_bytes_, queues.sends, key},
+                traits_.reads_registered_memory ? &regions_ : nullptr);
+  if (control != nullptr) {
+    control_.emplace(
+        *control,
+        VerbsSendQueue::Slots{memory_ + control_begin, kControlSlotBytes, control_slots, key},
+        nullptr);
+  }
   return bring_up() || refused("cannot start the queue pair");
 }
 
@@ -132,15 +129,15 @@ bool VerbsDevice::bring_up() {
   return port_->start();
 }
 
-// A failed request stops the whole queue pair. Posted frames are lost; PDS recovers.
+// A failed request stops its whole queue pair; both are restarted. Posted frames are lost; PDS
+// recovers.
 void VerbsDevice::recover() {
   ++counters_.kernel_errors;
-  for (ibv_cq* queue : {port_->sent(), port_->received()}) {
-    ibv_wc completion;
-    while (ibv_poll_cq(queue, 1, &completion) > 0) continue;
-  }
+  ibv_wc completion;
+  while (ibv_poll_cq(port_->received(), 1, &completion) > 0) continue;
   *arrived_ = {};
-  completed_ = signaled_ = posted_;
+  data_->restart();
+  if (control_) control_->restart();
   broken_ = !bring_up();
 }
 
@@ -150,7 +147,8 @@ VerbsDevice::~VerbsDevice() {
     slots_.reset();
     port_.reset();
   } else {
-    regions_.for_each([](Region& region) { static_cast<void>(region.registered.release()); });
+    regions_.for_each(
+        [](VerbsSendQueue::Region& region) { static_cast<void>(region.registered.release()); });
     static_cast<void>(slots_.release());
     if (port_ != nullptr) port_->abandon();
   }
@@ -174,7 +172,7 @@ void VerbsDevice::post_receives(std::span<const std::uint32_t> slots) {
                      .num_sge = 1};
     }
     ibv_recv_wr* refused = nullptr;
-    if (ibv_post_recv(port_->queue_pair(), requests.data(), &refused) != 0) broken_ = true;
+    if (ibv_post_recv(port_->main().queue.get(), requests.data(), &refused) != 0) broken_ = true;
     slots = slots.subspan(count);
   }
 }
@@ -197,7 +195,7 @@ void VerbsDevice::poll_received(std::size_t most) {
 
 std::size_t VerbsDevice::receive(std::span<ArrivedFrame> out) {
   give_back();
-  if (broken_) recover();
+  if (is_broken()) recover();
   poll_received(out.size());
   Completions& arrived = *arrived_;
   std::size_t filled = 0;
@@ -219,117 +217,40 @@ std::size_t VerbsDevice::receive(std::span<ArrivedFrame> out) {
 
 // ---- sending ------------------------------------------------------------------------------------
 
-void VerbsDevice::poll_sent() {
-  std::array<ibv_wc, 16> done;
-  for (int count = static_cast<int>(done.size()); count == static_cast<int>(done.size());) {
-    count = ibv_poll_cq(port_->sent(), count, done.data());
-    if (count < 0) broken_ = true;
-    for (int i = 0; i < count; ++i) {
-      const ibv_wc& completion = done[static_cast<std::size_t>(i)];
-      if (completion.status != IBV_WC_SUCCESS) broken_ = true;
-      completed_ = std::max(completed_, completion.wr_id);
-    }
-  }
-}
-
-// The work request for the next number to be posted, `place` of this burst.
-bool VerbsDevice::fill(std::size_t place, const FrameToSend& frame) {
-  const std::uint64_t number = posted_ + place + 1;
-  ibv_send_wr& request = requests_->sends[place];
-  auto& pieces = requests_->pieces[place];
-  request = {};
-  request.wr_id = number;
-  request.sg_list = pieces.data();
-  request.opcode = IBV_WR_SEND;
-
-  std::byte* to = send_slot(number);
-  std::byte* piece_begin = to;
-  const auto end_piece = [&] {
-    if (to == piece_begin) return;
-    pieces[static_cast<std::size_t>(request.num_sge++)] = {
-        .addr = reinterpret_cast<std::uintptr_t>(piece_begin),
-        .length = static_cast<std::uint32_t>(to - piece_begin),
-        .lkey = slots_->lkey};
-    piece_begin = to;
-  };
-  to = std::copy(frame.headers.begin(), frame.headers.end(), to);
-  const bool gather = frame.payload_stays && traits_.reads_registered_memory;
-  bool gathered = false;
-  for (std::size_t i = 0; i < frame.pieces.size(); ++i) {
-    const Slice& piece = frame.pieces[i];
-    DeviceMemory* const memory = i == 1 || i == 2 ? frame.memory : nullptr;
-    const std::uint32_t least = memory != nullptr ? 1 : kLeastGathered;
-    Region* const region = gather && piece.length >= least ? regions_.find(piece) : nullptr;
-    if (region == nullptr) {
-      fetch(memory, {to, piece.length}, piece.data);
-      to += piece.length;
-      continue;
-    }
-    end_piece();
-    pieces[static_cast<std::size_t>(request.num_sge++)] = {
-        .addr = reinterpret_cast<std::uintptr_t>(piece.data),
-        .length = piece.length,
-        .lkey = region->registered->lkey};
-    region->last_used = number;
-    gathered = true;
-  }
-  end_piece();
-  if (!gathered && frame.length <= port_->queues().inline_bytes)
-    request.send_flags |= IBV_SEND_INLINE;
-  if (gathered) ++counters_.packets_gathered;
-  return gathered;
-}
-
 std::size_t VerbsDevice::send(std::span<const FrameToSend> in) {
-  if (posted_ - completed_ + in.size() > send_slots_ / 2) poll_sent();
-  if (broken_) recover();
-  const std::size_t room = send_slots_ - static_cast<std::size_t>(posted_ - completed_);
-  const std::size_t count = std::min({in.size(), room, kTxBurst});
-  if (count == 0) return 0;
-  bool gathered = false;
-  auto& sends = requests_->sends;
-  for (std::size_t i = 0; i < count; ++i) {
-    gathered |= fill(i, in[i]);
-    if (i > 0) sends[i - 1].next = &sends[i];
-  }
-  // One completion covers all requests before it. forget_memory() waits for the one of a gathered
-  // frame, so that this one must come soon.
-  const std::uint64_t last = posted_ + count;
-  if (gathered || last - signaled_ >= send_slots_ / kSignalPart) {
-    sends[count - 1].send_flags |= IBV_SEND_SIGNALED;
-    signaled_ = last;
-  }
-  ibv_send_wr* refused = nullptr;
-  if (ibv_post_send(port_->queue_pair(), sends.data(), &refused) != 0) broken_ = true;
-  posted_ = last;
-  return count;
+  if (is_broken()) recover();
+  const std::size_t ahead = control_ ? count_control(in, kControlSlotBytes) : 0;
+  const std::size_t sent = ahead > 0 ? control_->send(in.first(ahead)) : 0;
+  return sent < ahead ? sent : sent + data_->send(in.subspan(ahead));
+}
+
+NicCounters VerbsDevice::counters() const {
+  NicCounters all = counters_;
+  all.packets_gathered = data_->gathered();
+  return all;
 }
 
 // ---- registered memory --------------------------------------------------------------------------
 
 std::uint64_t VerbsDevice::register_memory(std::span<const std::byte> memory) {
-  if (memory.size() < kLeastGathered) return 0;
+  if (memory.size() < VerbsSendQueue::kLeastGathered) return 0;
   VerbsPointer<ibv_mr> registered = port_->add_region(memory, false);
   if (registered == nullptr) return 0;
-  return regions_.add(memory, Region{std::move(registered), 0});
+  return regions_.add(memory, VerbsSendQueue::Region{std::move(registered), 0});
 }
 
 std::uint64_t VerbsDevice::register_device_memory(const DmabufRange& range) {
   if (!traits_.reads_device_memory) return 0;
   VerbsPointer<ibv_mr> registered = port_->add_dmabuf(range);
   if (registered == nullptr) return 0;
-  return regions_.add(range.memory, Region{std::move(registered), 0});
+  return regions_.add(range.memory, VerbsSendQueue::Region{std::move(registered), 0});
 }
 
 void VerbsDevice::forget_memory(std::uint64_t id) {
-  const Region* const region = regions_.get(id);
+  const VerbsSendQueue::Region* const region = regions_.get(id);
   if (region == nullptr) return;
-  const auto limit = std::chrono::steady_clock::now() + kDrainLimit;
-  while (completed_ < region->last_used && !broken_) {
-    poll_sent();
-    if (std::chrono::steady_clock::now() > limit) broken_ = true;
-  }
-  if (broken_) recover();
+  data_->wait_for(region->last_used);
+  if (is_broken()) recover();
   regions_.remove(id);
 }
 
@@ -351,7 +272,7 @@ bool VerbsDevice::prepare_wait() {
   take_event();
   if (!armed_) armed_ = ibv_req_notify_cq(port_->received(), 0) == 0;
   poll_received(kRxBurst);
-  return !arrived_->empty() || broken_ || !armed_;
+  return !arrived_->empty() || is_broken() || !armed_;
 }
 
 }  // namespace uet::nic

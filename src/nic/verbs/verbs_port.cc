@@ -23,6 +23,7 @@ namespace uet::nic {
 namespace {
 
 constexpr std::size_t kMostGids = 1024;
+constexpr std::uint32_t kControlSends = 128;
 
 std::string begin_message(const Interface& interface) {
   return "FI_UET_NIC=verbs on " + interface.name + ": ";
@@ -277,9 +278,14 @@ std::optional<Error> VerbsPort::create(const Interface& interface, VerbsQueues w
   ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   received_.reset(
       ibv_create_cq(context_.get(), static_cast<int>(wished.receives), nullptr, channel_.get(), 0));
-  sent_.reset(ibv_create_cq(context_.get(), static_cast<int>(wished.sends), nullptr, nullptr, 0));
-  if (received_ == nullptr || sent_ == nullptr) return refused("cannot make completion queues");
-  if (create_queue_pair(wished)) return {};
+  if (received_ == nullptr) return refused("cannot make completion queues");
+  if (create_queue_pair(wished, received_.get(), main_)) {
+    VerbsQueues control = wished;
+    control.sends = std::min(control.sends, kControlSends);
+    control.receives = control.pieces = 1;
+    static_cast<void>(create_queue_pair(control, nullptr, control_));  // else all frames share one
+    return {};
+  }
   if (errno == EPERM || errno == EACCES) {
     message +=
         "raw-packet queue pairs need CAP_NET_RAW: run as root, give the program the right with "
@@ -290,21 +296,24 @@ std::optional<Error> VerbsPort::create(const Interface& interface, VerbsQueues w
 }
 
 // Devices differ in how much they take inline, and say so by refusing.
-bool VerbsPort::create_queue_pair(VerbsQueues wished) {
+bool VerbsPort::create_queue_pair(VerbsQueues wished, ibv_cq* received, VerbsQueuePair& pair) {
+  const int sends = static_cast<int>(wished.sends);
+  pair.sent.reset(ibv_create_cq(context_.get(), sends, nullptr, nullptr, 0));
+  if (pair.sent == nullptr) return false;
   for (;; wished.inline_bytes /= 2) {
     ibv_qp_init_attr attributes{};
-    attributes.send_cq = sent_.get();
-    attributes.recv_cq = received_.get();
+    attributes.send_cq = pair.sent.get();
+    attributes.recv_cq = received != nullptr ? received : pair.sent.get();
     attributes.qp_type = IBV_QPT_RAW_PACKET;
     attributes.cap.max_send_wr = wished.sends;
     attributes.cap.max_recv_wr = wished.receives;
     attributes.cap.max_send_sge = wished.pieces;
     attributes.cap.max_recv_sge = 1;
     attributes.cap.max_inline_data = wished.inline_bytes;
-    queue_pair_.reset(ibv_create_qp(domain_.get(), &attributes));
-    if (queue_pair_ != nullptr) {
-      queues_ = wished;
-      queues_.inline_bytes = attributes.cap.max_inline_data;
+    pair.queue.reset(ibv_create_qp(domain_.get(), &attributes));
+    if (pair.queue != nullptr) {
+      pair.sizes = wished;
+      pair.sizes.inline_bytes = attributes.cap.max_inline_data;
       return true;
     }
     if (wished.inline_bytes == 0 || (errno != EINVAL && errno != ENOMEM)) return false;
@@ -325,21 +334,26 @@ VerbsPointer<ibv_mr> VerbsPort::add_dmabuf(const DmabufRange& range) {
       ibv_reg_dmabuf_mr(domain_.get(), range.offset, range.memory.size(), address, range.fd, 0));
 }
 
+bool VerbsPort::modify(ibv_qp_attr& attributes, int mask) {
+  if (ibv_modify_qp(main_.queue.get(), &attributes, mask) != 0) return false;
+  return control_.queue == nullptr || ibv_modify_qp(control_.queue.get(), &attributes, mask) == 0;
+}
+
 bool VerbsPort::reset_and_init() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RESET;
-  if (ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE) != 0) return false;
+  if (!modify(attributes, IBV_QP_STATE)) return false;
   attributes.qp_state = IBV_QPS_INIT;
   attributes.port_num = port_;
-  return ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE | IBV_QP_PORT) == 0;
+  return modify(attributes, IBV_QP_STATE | IBV_QP_PORT);
 }
 
 bool VerbsPort::start() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTR;
-  if (ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE) != 0) return false;
+  if (!modify(attributes, IBV_QP_STATE)) return false;
   attributes.qp_state = IBV_QPS_RTS;
-  return ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE) == 0;
+  return modify(attributes, IBV_QP_STATE);
 }
 
 std::optional<Error> VerbsPort::steer(const Interface& interface, const FepAddress& self,
@@ -349,7 +363,7 @@ std::optional<Error> VerbsPort::steer(const Interface& interface, const FepAddre
   add_ethernet(rule, interface);
   add_ip(rule, self.ip, udp ? std::nullopt : std::optional(format.native_protocol));
   if (udp) add_udp(rule, self.port);
-  flow_.reset(rule.create(queue_pair_.get()));
+  flow_.reset(rule.create(main_.queue.get()));
   if (flow_ != nullptr) return {};
   const int error = errno;
   message =
@@ -364,8 +378,10 @@ std::optional<Error> VerbsPort::steer(const Interface& interface, const FepAddre
 
 void VerbsPort::abandon() {
   static_cast<void>(flow_.release());
-  static_cast<void>(queue_pair_.release());
-  static_cast<void>(sent_.release());
+  for (VerbsQueuePair* pair : {&control_, &main_}) {
+    static_cast<void>(pair->queue.release());
+    static_cast<void>(pair->sent.release());
+  }
   static_cast<void>(received_.release());
   static_cast<void>(channel_.release());
   static_cast<void>(domain_.release());

@@ -8,7 +8,8 @@
 // Regions of dmabufs are read through a mapping of the descriptor, never at their addresses.
 //
 // UET_FAKE_VERBS, a list of words, takes things away: no_device, no_raw_packet, no_steering,
-// no_checksum, no_dmabuf. With "breaks" each queue pair fails once, at its kBreaksAt-th frame.
+// no_checksum, no_dmabuf. With "breaks" each queue pair fails once, at its kBreaksAt-th frame. With
+// "stalls" those that receive send nothing.
 #include <infiniband/verbs.h>
 #undef ibv_query_port
 #undef ibv_reg_mr
@@ -274,6 +275,7 @@ bool transmit(Pair& pair, const Work& work, ibv_wc_status& status) {
 }
 
 void transmit_all(Pair& pair) {
+  if (pair.attributes.recv_cq->channel != nullptr && lacks("stalls")) return;
   while (pair.verbs.state == IBV_QPS_RTS && !pair.sends.empty()) {
     ibv_wc_status status;
     if (!transmit(pair, pair.sends.front(), status)) return;
@@ -419,10 +421,11 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** refused) {
 
 // ---- objects behind the context's operations ----------------------------------------------------
 
-bool bind_to_interface(Pair& pair) {
+// `receives`: frames shall come, too.
+bool bind_to_interface(const Pair& pair, bool receives) {
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
-  address.sll_protocol = htons(ETH_P_ALL);
+  address.sll_protocol = receives ? htons(ETH_P_ALL) : 0;
   address.sll_ifindex = reinterpret_cast<Device*>(pair.verbs.context->device)->index;
   return ::bind(pair.socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
@@ -445,7 +448,7 @@ ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attributes) {
   flow->verbs.context = qp->context;
   flow->pair = &pair;
   flow->rule = pair.rules.insert(pair.rules.end(), std::vector(begin, begin + length));
-  if (!pair.bound && !(pair.bound = bind_to_interface(pair))) {
+  if (!pair.bound && !(pair.bound = bind_to_interface(pair, true))) {
     pair.rules.erase(flow->rule);
     delete flow;
     return nullptr;
@@ -734,6 +737,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
              !(to == IBV_QPS_RTS && qp->state == IBV_QPS_RTR && mask == IBV_QP_STATE)) {
     return EINVAL;
   }
+  if (to == IBV_QPS_RTR && !pair.bound && !bind_to_interface(pair, false)) return errno;
   qp->state = to;
   return 0;
 }

@@ -80,7 +80,7 @@ TEST_F(DatagramsTest, TheyLeaveAndAreAnsweredInOrder) {
 TEST_F(DatagramsTest, RefusedPacketsWaitAndTheRestIsAnswered) {
   for (int i = 0; i < 3; ++i) datagram();
   node->turn(now);
-  node->outbox.withdraw(node->outbox.queue().front());  // the NIC takes one
+  node->outbox.withdraw(node->outbox.data().front());  // the NIC takes one
   node->manager->answer_datagrams(now);
   EXPECT_EQ(node->client.answered.size(), 1U);
   EXPECT_EQ(node->drain().size(), 2U);

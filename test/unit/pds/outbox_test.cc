@@ -26,9 +26,9 @@ TEST_F(OutboxTest, KeepsTheOrder) {
   Packet& second = packet(true);
   outbox.push(first);
   outbox.push(second);
-  EXPECT_EQ(&outbox.queue().front(), &first);
+  EXPECT_EQ(&outbox.data().front(), &first);
   outbox.withdraw(first);
-  EXPECT_EQ(&outbox.queue().front(), &second);
+  EXPECT_EQ(&outbox.data().front(), &second);
 }
 
 TEST_F(OutboxTest, WithdrawGivesBackPacketsWithoutAnOwner) {
@@ -122,6 +122,86 @@ TEST_F(OutboxTest, NacksDoNotKeepOthersFromLeaving) {
   many.give_back(data);
   outbox.begin_pass(true);
   EXPECT_EQ(outbox.next_burst(memory).size(), Outbox::kNacksFirst) << "they have their turn again";
+}
+
+// ---- control in front of data that the NIC has refused
+// -------------------------------------------
+
+class OutboxControl : public ::testing::Test {
+ protected:
+  Packet& add(bool control) {
+    Packet* taken = pool.take();
+    taken->reset();
+    taken->release_after_send = true;
+    taken->control = control;
+    outbox.push(*taken);
+    return *taken;
+  }
+  // A pass with a NIC that takes `room` packets; which of them were control.
+  std::vector<bool> pass(std::size_t room) {
+    std::vector<bool> left;
+    outbox.begin_pass(false);
+    while (left.size() < room) {
+      const auto burst = outbox.next_burst(memory);
+      if (burst.empty()) break;
+      const std::size_t taken = std::min(burst.size(), room - left.size());
+      for (const Packet* packet : burst.first(taken)) left.push_back(packet->control);
+      outbox.left(taken);
+    }
+    return left;
+  }
+  PacketPool pool{4 * Outbox::kControlAhead};
+  Outbox outbox{pool};
+  std::array<const Packet*, 8> memory{};
+};
+
+// PDS-226.
+TEST_F(OutboxControl, LeavesBeforeDataThatWaits) {
+  add(false);
+  add(false);
+  add(true);
+  EXPECT_EQ(pass(1), std::vector<bool>{true});
+  add(true);
+  EXPECT_EQ(pass(8), (std::vector<bool>{true, false, false}));
+  EXPECT_TRUE(outbox.empty());
+}
+
+// PDS-226: a NIC that takes less than the ACKs which a peer causes.
+TEST_F(OutboxControl, GivesDataATurn) {
+  for (int i = 0; i < 4; ++i) add(false);
+  std::size_t control = 0;
+  std::size_t data = 0;
+  for (std::size_t i = 0; i < 2 * Outbox::kControlAhead + 2; ++i) {
+    add(true);
+    for (const bool is_control : pass(1)) ++(is_control ? control : data);
+  }
+  EXPECT_EQ(data, 2U);
+  EXPECT_EQ(control, 2 * Outbox::kControlAhead);
+}
+
+TEST_F(OutboxControl, KeepsItsOwnOrder) {
+  Packet& first = add(true);
+  Packet& second = add(true);
+  EXPECT_EQ(outbox.next_burst(memory).front(), &first);
+  outbox.left(1);
+  EXPECT_EQ(outbox.next_burst(memory).front(), &second);
+}
+
+// PDS-166: the SACK leaves before the NACK that it belongs to.
+TEST_F(OutboxControl, LeavesBeforeNacks) {
+  add(false);
+  Packet* const nack = pool.take();
+  nack->reset();
+  nack->control = true;
+  outbox.push_nack(*nack);
+  Packet& ack = add(true);
+  outbox.begin_pass(true);
+  const auto burst = outbox.next_burst(memory);
+  ASSERT_EQ(burst.size(), 3U);
+  EXPECT_EQ(burst[0], &ack);
+  EXPECT_EQ(burst[1], nack);
+  outbox.left(3);
+  EXPECT_EQ(pool.in_use(), 0U);
 }
 
 TEST_F(OutboxTest, RefusedPacketsStayFirstInLine) {

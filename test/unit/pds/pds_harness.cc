@@ -250,9 +250,10 @@ void Node::turn(Time now) {
 
 std::vector<Sent> Node::drain() {
   std::vector<Sent> sent;
-  while (!outbox.empty() || outbox.has_nacks()) {
-    const bool nack = outbox.empty();
-    Packet& packet = nack ? outbox.nacks().front() : outbox.queue().front();
+  outbox.begin_pass(false);
+  std::array<const Packet*, 1> memory;
+  for (auto next = outbox.next_burst(memory); !next.empty(); next = outbox.next_burst(memory)) {
+    const Packet& packet = *next.front();
     Sent copy{.bytes = {},
               .to = packet.to,
               .entropy = packet.entropy,
@@ -265,7 +266,7 @@ std::vector<Sent> Node::drain() {
     sent.push_back(std::move(copy));
     packet.way = way;
     ++way.position;
-    nack ? outbox.nack_left() : outbox.withdraw(packet);
+    outbox.left(1);
   }
   return sent;
 }
