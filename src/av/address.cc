@@ -18,6 +18,8 @@ using wire::be16;
 using wire::be32;
 
 constexpr std::string_view kScheme = "fi_addr_uet://";
+constexpr std::string_view kRailKey = "rail";
+constexpr std::ptrdiff_t kIpv4Bytes = 4;
 constexpr std::uint8_t kDefaultFlags = kCapabilitiesValid | kFabricAddressValid | kPidOnFepValid |
                                        kResourceIndexValid | kInitiatorIdValid;
 // The profiles of this provider; peers choose protocols by them (SES-151, SES-159).
@@ -61,6 +63,7 @@ std::optional<FabricAddress> parse_ip(std::string_view text, bool is_ipv6) {
 
 // Sets the member named `key`; false if there is none or the value does not fit.
 bool set_parameter(UetAddress& address, std::string_view key, std::string_view text) {
+  if (key == kRailKey) return parse_ip(text, false).has_value();  // further_addresses() reads it
   const auto value = parse_number(text, UINT32_MAX);
   if (!value) return false;
   const auto take = [&](std::uint32_t limit, AddressFlag flag) {
@@ -125,12 +128,18 @@ bool parse_authority(UetAddress& address, std::string_view text) {
 
 }  // namespace
 
-AddressBytes encode(const UetAddress& address) {
+AddressBytes encode(const UetAddress& address, std::span<const FabricAddress> further) {
   AddressForm form;
   form.version = static_cast<std::uint8_t>(address.version << 4);
   form.flags = address.flags;
   form.capabilities = address.capabilities;
   form.fabric_address = address.fabric_address.bytes;
+  if (!further.empty() && !address.fabric_address.is_ipv6) {
+    form.capabilities |= kRails;
+    auto to = form.fabric_address.begin();
+    for (const FabricAddress& each : further.first(std::min(further.size(), kMostFurtherAddresses)))
+      std::copy_n(each.bytes.begin(), kIpv4Bytes, to += kIpv4Bytes);
+  }
   form.pid_on_fep = address.pid_on_fep.value;
   form.start_resource_index = address.start_resource_index.value;
   form.num_resource_indices = address.num_resource_indices;
@@ -148,10 +157,10 @@ Result<UetAddress> decode(std::span<const std::byte> bytes) {
   address.version = form.version >> 4;
   if (address.version > UetAddress::kVersion) return Error::Invalid;
   address.flags = form.flags;
-  if (address.has(kCapabilitiesValid)) address.capabilities = form.capabilities;
+  if (address.has(kCapabilitiesValid)) address.capabilities = form.capabilities & ~kRails;
   if (address.has(kFabricAddressValid)) {
     address.fabric_address.is_ipv6 = address.has(kIpv6);
-    const std::ptrdiff_t length = address.has(kIpv6) ? 16 : 4;
+    const std::ptrdiff_t length = address.has(kIpv6) ? 16 : kIpv4Bytes;
     std::copy_n(form.fabric_address.begin(), length, address.fabric_address.bytes.begin());
     address.udp_port = form.udp_port;
   }
@@ -166,6 +175,22 @@ Result<UetAddress> decode(std::span<const std::byte> bytes) {
   }
   if (address.has(kInitiatorIdValid)) address.initiator_id.value = form.initiator_id;
   return address;
+}
+
+std::vector<FabricAddress> further_addresses(std::span<const std::byte> bytes) {
+  std::vector<FabricAddress> further;
+  if (bytes.size() < UetAddress::kBytes) return further;
+  const auto form = wire::load<AddressForm>(bytes);
+  constexpr std::uint8_t kWanted = kCapabilitiesValid | kFabricAddressValid;
+  if ((form.flags & (kWanted | kIpv6)) != kWanted || (form.capabilities & kRails) == 0)
+    return further;
+  for (auto at = form.fabric_address.begin() + kIpv4Bytes; at != form.fabric_address.end();
+       at += kIpv4Bytes) {
+    FabricAddress ip;
+    std::copy_n(at, kIpv4Bytes, ip.bytes.begin());
+    if (!ip.is_wildcard()) further.push_back(ip);
+  }
+  return further;
 }
 
 Result<void> check_destination(const UetAddress& address) {
@@ -198,6 +223,28 @@ std::string to_text(const UetAddress& address) {
   if (address.has(kAbsolute)) parameter("abs", 1);
   if (address.has(kOneMtu)) parameter("onemtu", 1);
   return text;
+}
+
+std::string to_text(const UetAddress& address, std::span<const FabricAddress> further) {
+  std::string text = to_text(address);
+  for (const FabricAddress& each : further) {
+    char ip[INET_ADDRSTRLEN] = "";
+    inet_ntop(AF_INET, each.bytes.data(), ip, sizeof ip);
+    text += (text.find('?') == std::string::npos ? '?' : '&') + std::string(kRailKey) + "=" + ip;
+  }
+  return text;
+}
+
+std::vector<FabricAddress> further_addresses(std::string_view text) {
+  std::vector<FabricAddress> further;
+  for (std::size_t at = text.find_first_of("?&"); at != std::string_view::npos;
+       at = text.find('&', at + 1)) {
+    const std::string_view item = text.substr(at + 1, text.find('&', at + 1) - at - 1);
+    if (!item.starts_with(kRailKey) || !item.substr(kRailKey.size()).starts_with('=')) continue;
+    const auto ip = parse_ip(item.substr(kRailKey.size() + 1), false);
+    if (ip && further.size() < kMostFurtherAddresses) further.push_back(*ip);
+  }
+  return further;
 }
 
 Result<UetAddress> from_text(std::string_view text) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "uet/base/address.h"
 #include "uet/base/result.h"
@@ -37,6 +38,8 @@ enum Capability : std::uint8_t {
   kHpc = 0x04,
   kReordering = 0x40,
   kOptimizedNonMatching = 0x80,
+  // Private: of an IPv4 address, the 12 bytes behind it hold further ones (rails); 0: none.
+  kRails = 0x20,
 };
 
 struct UetAddress {
@@ -61,7 +64,10 @@ struct UetAddress {
 
 using AddressBytes = std::array<std::byte, UetAddress::kBytes>;
 
-AddressBytes encode(const UetAddress& address);
+// `further`: of an IPv4 address, at most kMostFurtherAddresses further ones of IPv4 (kRails).
+AddressBytes encode(const UetAddress& address, std::span<const FabricAddress> further = {});
+// The further addresses of the form; empty if there are none, or `bytes` is no such form.
+std::vector<FabricAddress> further_addresses(std::span<const std::byte> bytes);
 
 // Invalid if `bytes` is shorter than 32, of a later version than ours, or has a member marked valid
 // that is out of range. Members not marked valid come back as zero. Reserved bits are ignored.
@@ -73,8 +79,13 @@ Result<void> check_destination(const UetAddress& address);
 
 // "fi_addr_uet://10.0.0.1:4793?pid=1&ri=2&n=1&init=5"; IPv6 in brackets. The port is always shown
 // (0 if unset). Parameters appear only for members marked valid: pid, ri and n (count of resource
-// indices), init, caps; "abs=1" and "onemtu=1" for those flags.
+// indices), init, caps; "abs=1" and "onemtu=1" for those flags; "rail=10.0.1.1" for each further
+// address.
 std::string to_text(const UetAddress& address);
+
+std::string to_text(const UetAddress& address, std::span<const FabricAddress> further);
+// Those of a text, as above.
+std::vector<FabricAddress> further_addresses(std::string_view text);
 
 // The inverse; numbers decimal or 0x hexadecimal, port and parameters optional. Invalid for
 // anything else.

@@ -137,7 +137,7 @@ void enter_host(std::size_t turn) {
   std::string nic = host.at(2);  // may have commas of its own
   for (std::size_t i = 3; i < host.size(); ++i) nic += "," + host[i];
   ::setenv("FI_UET_NIC", nic.c_str(), 1);
-  ::setenv("FI_UET_IFACE", "eth0", 1);
+  ::setenv("FI_UET_IFACE", std::getenv("UET_E2E_RAILS") != nullptr ? "eth0+eth1" : "eth0", 1);
 }
 
 }  // namespace

@@ -72,6 +72,9 @@ constexpr FepAddress wire_address(FepAddress address) {
   return address;
 }
 
+// A process may have so many addresses beside its first one, of IPv4, at the same port (rails).
+inline constexpr std::size_t kMostFurtherAddresses = 3;
+
 struct FepAddressHash {
   std::size_t operator()(const FepAddress& a) const noexcept {
     std::uint64_t words[2];

@@ -153,6 +153,11 @@ class Nic {
   virtual std::uint64_t receive_backlog_bytes() const { return 0; }
   // Where packets lie that another processor of this host has just written; nullptr: nowhere.
   virtual const MemoryRanges* shared_memory() const { return nullptr; }
+  // The peer at `first` has these further addresses (rails), of trustworthy origin. A NIC with one
+  // rail has no use for them.
+  virtual void learn_further(const FepAddress&, std::span<const FabricAddress>) {}
+  // Addresses of this NIC beside local_address(), at the same port; at most kMostFurtherAddresses.
+  virtual std::span<const FabricAddress> further_addresses() const { return {}; }
   virtual const NicCaps& caps() const = 0;
   // The address that peers reach this NIC at.
   virtual FepAddress local_address() const = 0;

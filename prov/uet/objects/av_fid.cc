@@ -291,6 +291,13 @@ Result<std::uint64_t> AvFid::enter(const av::UetAddress& address, std::optional<
   return index;
 }
 
+void AvFid::learn_further(const av::UetAddress& address,
+                          const std::vector<FabricAddress>& further) {
+  if (further.empty()) return;
+  const Guard guard(engine_.lock());
+  engine_.nic().learn_further(address.fep(), further);
+}
+
 Result<std::uint64_t> AvFid::add_entry(const av::UetAddress& address, std::optional<JobId> job) {
   const SpinGuard entries(entries_lock_);
   const auto index = av_.insert(address);
@@ -336,7 +343,13 @@ int AvFid::insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, 
     return -FI_EINVAL;
   }
   const auto* cursor = static_cast<const std::byte*>(addresses);
-  return insert_all([&] { return domain_.format().next(cursor); }, count, fi_addr, flags, context);
+  const auto next = [&] {
+    const std::byte* const begin = cursor;
+    const auto address = domain_.format().next(cursor);
+    if (address) learn_further(*address, domain_.format().further(begin));
+    return address;
+  };
+  return insert_all(next, count, fi_addr, flags, context);
 }
 
 int AvFid::insert_range(const char* node, std::size_t nodes, const char* service,

@@ -112,6 +112,7 @@ class AvFid final : public fid_av {
                  std::uint64_t flags);
   Result<std::uint64_t> enter(const av::UetAddress& address, std::optional<JobId> job)
       UET_REQUIRES(engine_.lock());
+  void learn_further(const av::UetAddress& address, const std::vector<FabricAddress>& further);
   Result<std::uint64_t> add_entry(const av::UetAddress& address, std::optional<JobId> job);
   void forget_ports() noexcept;
   void keep_user_id(std::uint64_t index, fi_addr_t id);

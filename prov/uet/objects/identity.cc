@@ -177,7 +177,8 @@ Identity::~Identity() {
 
 int Identity::get_name(void* address, std::size_t* length, const av::UetAddress* shown) const {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const std::vector<std::byte> bytes = domain_.format().encode(shown != nullptr ? *shown : name_);
+  const std::vector<std::byte> bytes =
+      domain_.format().encode(shown != nullptr ? *shown : name_, engine_.nic().further_addresses());
   const std::size_t room = *length;
   *length = bytes.size();
   if (room > 0 && address != nullptr) {

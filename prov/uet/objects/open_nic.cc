@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 #include <strings.h>
 
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "compat.h"
 #include "errors.h"
 #include "nic/interface.h"
+#include "nic/rails.h"
 #include "nic/registry.h"
 #include "provider.h"
 #include "security/auth_key.h"
@@ -54,9 +56,62 @@ std::optional<av::UetAddress> source_of(const fi_info& info, const Params& param
 bool is_named_after_its_interface(const fi_info& info, const av::UetAddress& source,
                                   const Params& params) {
   if (info.domain_attr->name == nullptr) return true;
-  const auto interfaces = usable_interfaces(params);
-  const nic::Interface* interface = nic::interface_of(interfaces, source.fabric_address);
-  return interface == nullptr || same(info.domain_attr->name, interface->name);
+  bool any = false;  // rails have the address of their first interface, which has it too
+  for (const auto& interface : usable_interfaces(params)) {
+    if (nic::interface_of({interface}, source.fabric_address) == nullptr) continue;
+    if (same(info.domain_attr->name, interface.name)) return true;
+    any = true;
+  }
+  return !any;
+}
+
+using OpenedNics = Result<std::unique_ptr<nic::Nic>>;
+
+// One NIC for each interface, all at the port of the first. The middleware for this host is that of
+// the first rail.
+OpenedNics open_rails(const std::vector<nic::Interface>& members, nic::NicConfig config,
+                      std::string& message) {
+  std::vector<nic::RailsNic::Rail> rails;
+  for (const nic::Interface& member : members) {
+    if (!rails.empty()) {
+      config.ip = *first_ipv4(member);
+      config.port = rails[0].nic->local_address().port;
+      config.local_rings = config.self_delivery = false;
+    }
+    auto nic = nic::open_nic(config, message);
+    if (!nic) return nic.error();
+    if (slot_of_port(nic.value()->local_address().port)) {
+      message = "FI_UET_IFACE: rails of a shared port are not possible; use FI_UET_NIC=udp";
+      return Error::Invalid;
+    }
+    rails.push_back({std::move(nic).value(), member.name});
+  }
+  return std::unique_ptr<nic::Nic>(
+      std::make_unique<nic::RailsNic>(std::move(rails), random_seed()));
+}
+
+// With any port (config.port 0) the next one is tried where a further rail's is in use.
+OpenedNics open_rails_at_common_port(const std::vector<nic::Interface>& members,
+                                     nic::NicConfig config, std::string& message) {
+  const bool any_port = config.port == 0;
+  if (any_port) config.port = config.first_port;
+  for (;; ++config.port) {
+    message.clear();
+    auto nic = open_rails(members, config, message);
+    const bool next = !nic && nic.error() == Error::AddressInUse && any_port;
+    if (!next || config.port == config.first_port + kUetUdpPorts - 1) return nic;
+  }
+}
+
+// The interfaces of rails; empty for one interface.
+std::vector<nic::Interface> rails_of(const fi_info& info) {
+  const char* const name = info.domain_attr->name;
+  if (name == nullptr || std::strchr(name, '+') == nullptr) return {};
+  std::string ignored;
+  const auto interfaces = nic::list_interfaces(ignored);
+  if (!interfaces) return {};
+  auto members = interfaces_named(interfaces.value(), name);
+  return members.size() > 1 ? std::move(members) : std::vector<nic::Interface>{};
 }
 
 }  // namespace
@@ -142,12 +197,22 @@ int open_nic(const fi_info& info, const Params& params, const char* caller, bool
       return security.security->wrap(std::move(inner), marks, why);
     };
   }
+  const auto rails = rails_of(info);
+  if (!rails.empty() && security.security != nullptr) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "%s: FI_UET_TSS: not with several interfaces; name one in FI_UET_IFACE\n", caller);
+    return -FI_EOPNOTSUPP;
+  }
   std::string message;
-  auto nic = nic::open_nic(config, message);
+  const auto open = [&] {
+    return rails.empty() ? nic::open_nic(config, message)
+                         : open_rails_at_common_port(rails, config, message);
+  };
+  auto nic = open();
   if (!nic && nic.error() == Error::AddressInUse && any_port && config.port != 0) {
     message.clear();
     config.port = 0;
-    nic = nic::open_nic(config, message);
+    nic = open();
   }
   if (!message.empty()) FI_WARN(&provider, FI_LOG_DOMAIN, "%s\n", message.c_str());
   if (!nic) return to_fi_errno(nic.error());

@@ -67,6 +67,15 @@ std::optional<av::UetAddress> decode_text(const void* address, std::size_t lengt
   return address_of_text(text.substr(0, text.find('\0')));
 }
 
+// FI_ADDR_STR: the text at `cursor`, or where the pointer there leads to; nullptr: nowhere.
+// The seventh byte of a pointer to user memory is 0, and no address text is so short.
+const char* text_at(const std::byte* cursor, bool& in_place) {
+  const char* text = reinterpret_cast<const char*>(cursor);
+  in_place = strnlen(text, 7) == 7;
+  if (!in_place) std::memcpy(&text, cursor, sizeof text);
+  return text;
+}
+
 }  // namespace
 
 std::optional<AddressFormat> AddressFormat::of(std::uint32_t addr_format, bool is_ipv6) {
@@ -123,13 +132,22 @@ std::optional<av::UetAddress> AddressFormat::decode_source(std::uint32_t addr_fo
   return decode(addr_format, address, length);
 }
 
-std::vector<std::byte> AddressFormat::encode(const av::UetAddress& address) const {
+std::vector<FabricAddress> AddressFormat::further(const std::byte* cursor) const {
+  if (addr_format_ == FI_ADDR_UET) return av::further_addresses({cursor, FI_ADDR_UET_SIZE});
+  bool in_place = false;
+  const char* const text = addr_format_ == FI_ADDR_STR ? text_at(cursor, in_place) : nullptr;
+  if (text == nullptr) return {};
+  return av::further_addresses(std::string_view(text));
+}
+
+std::vector<std::byte> AddressFormat::encode(const av::UetAddress& address,
+                                             std::span<const FabricAddress> further) const {
   if (addr_format_ == FI_ADDR_UET) {
-    const av::AddressBytes bytes = av::encode(address);
+    const av::AddressBytes bytes = av::encode(address, further);
     return {bytes.begin(), bytes.end()};
   }
   if (addr_format_ == FI_ADDR_STR) {
-    const std::string text = av::to_text(address);
+    const std::string text = av::to_text(address, further);
     return bytes_of(text.c_str(), text.size() + 1);
   }
   nic::SocketAddress socket_address{};
@@ -168,14 +186,9 @@ std::optional<av::UetAddress> AddressFormat::next(const std::byte*& cursor) cons
     // SES-150: a native address states its resource index.
     if (address && !address->has(av::kResourceIndexValid)) return {};
   } else if (addr_format_ == FI_ADDR_STR) {
-    const char* text = reinterpret_cast<const char*>(cursor);
-    // The seventh byte of a pointer to user memory is 0, and no address text is so short.
-    if (strnlen(text, 7) == 7) {
-      cursor += std::strlen(text) + 1;
-    } else {
-      std::memcpy(&text, cursor, sizeof text);
-      cursor += sizeof text;
-    }
+    bool in_place = false;
+    const char* const text = text_at(cursor, in_place);
+    cursor += in_place ? std::strlen(text) + 1 : sizeof text;
     if (text != nullptr) address = address_of_text(text);
   } else {
     const std::size_t length = nic::socket_address_length(is_ipv6_);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +45,11 @@ class AddressFormat {
 
   // As in fi_info, fi_getname and fi_av_lookup; text ends with its 0. A socket address holds only
   // an IP address and a port name.
-  std::vector<std::byte> encode(const av::UetAddress& address) const;
+  // `further`: its further addresses (rails), which a socket address does not show.
+  std::vector<std::byte> encode(const av::UetAddress& address,
+                                std::span<const FabricAddress> further = {}) const;
+  // The further addresses of the address that `cursor` stands at, as next() takes it.
+  std::vector<FabricAddress> further(const std::byte* cursor) const;
   // How many endpoints of one domain it can name.
   std::size_t most_endpoints() const;
   // Would decode give the same endpoint again?

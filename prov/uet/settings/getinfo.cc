@@ -57,36 +57,65 @@ std::vector<nic::Interface> scan_interfaces(bool rescan) {
   return interfaces;
 }
 
-std::vector<std::string> split(const std::string& list) {
+std::vector<std::string> split(const std::string& list, char separator) {
   std::vector<std::string> names;
   for (std::size_t start = 0; start <= list.size();) {
-    const std::size_t end = std::min(list.find(',', start), list.size());
+    const std::size_t end = std::min(list.find(separator, start), list.size());
     if (end > start) names.push_back(list.substr(start, end - start));
     start = end + 1;
   }
   return names;
 }
 
-// The interfaces that FI_UET_IFACE names, or all.
+// Several interfaces as one, with the IPv4 addresses of the first (rails). Nothing if one is not
+// there, has no IPv4 address, or is the loopback interface.
+std::optional<nic::Interface> joined(const std::vector<nic::Interface>& members,
+                                     const std::string& name) {
+  nic::Interface all = members[0];
+  all.name = name;
+  all.link_rate_bps = 0;
+  for (const nic::Interface& member : members) {
+    if (member.loopback || !first_ipv4(member)) return {};
+    all.mtu = std::min(all.mtu, member.mtu);
+    all.link_rate_bps += member.link_rate_bps;
+    all.link_up |= member.link_up;
+  }
+  std::erase_if(all.addresses, [](const auto& address) { return address.ip.is_ipv6; });
+  return all;
+}
+
+// The interfaces that FI_UET_IFACE names, or all. "a+b" gives the two as one, then each.
 std::vector<nic::Interface> chosen_interfaces(const Params& params, bool rescan) {
   auto interfaces = scan_interfaces(rescan);
   if (params.iface.empty()) return interfaces;
   std::vector<nic::Interface> chosen;
-  const auto names = split(params.iface);
-  for (const auto& interface : interfaces) {
-    if (std::find(names.begin(), names.end(), interface.name) != names.end()) {
-      chosen.push_back(interface);
+  const auto add = [&](const nic::Interface& interface) {
+    const auto same = [&](const auto& other) { return other.name == interface.name; };
+    if (std::none_of(chosen.begin(), chosen.end(), same)) chosen.push_back(interface);
+  };
+  const auto items = split(params.iface, ',');
+  bool valid = !items.empty();
+  for (const std::string& item : items) {
+    const auto members = interfaces_named(interfaces, item);
+    if (!members.empty() && members.size() <= 1 + kMostFurtherAddresses) {
+      const auto all = members.size() > 1 ? joined(members, item) : members[0];
+      valid &= all.has_value();
+      if (all) add(*all);
+    } else {
+      valid = false;
     }
   }
-  if (names.empty() || chosen.size() < names.size()) {
-    std::string there;
-    for (const auto& interface : interfaces) there += " " + interface.name;
-    FI_WARN(&provider, FI_LOG_CORE,
-            "FI_UET_IFACE=%s is not valid; allowed: usable interfaces, which are%s\n",
-            params.iface.c_str(), there.empty() ? " none" : there.c_str());
-    return {};
+  for (const std::string& item : items) {
+    for (const auto& member : interfaces_named(interfaces, item)) add(member);
   }
-  return chosen;
+  if (valid) return chosen;
+  std::string there;
+  for (const auto& interface : interfaces) there += " " + interface.name;
+  FI_WARN(&provider, FI_LOG_CORE,
+          "FI_UET_IFACE=%s is not valid; allowed: usable interfaces, which are%s; with + two to "
+          "four of them that have IPv4 addresses\n",
+          params.iface.c_str(), there.empty() ? " none" : there.c_str());
+  return {};
 }
 
 // The interfaces that the back end can use, each with its MTU under that back end.
@@ -195,20 +224,25 @@ std::vector<Offer> offers_for(const Wanted& wanted, const std::vector<nic::Inter
   }
   std::vector<Offer> offers;
   if (local) {
-    const nic::Interface* interface = nic::interface_of(interfaces, *local);
-    if (interface == nullptr) {
+    // Rails have the address of their first interface, which has it too.
+    for (const auto& interface : interfaces) {
+      if (nic::interface_of({interface}, *local) == nullptr) continue;
+      // The subnet is that of the interface's own address of this family which contains `local`.
+      std::optional<Offer> offer;
+      for (const auto& address : interface.addresses) {
+        if (address.ip.is_ipv6 != local->is_ipv6) continue;
+        if (address.ip == *local || !offer) {
+          offer = {interface, {*local, address.prefix_length}, 0};
+        }
+      }
+      if (offer) offers.push_back(*offer);
+      if (interface.name.find('+') == std::string::npos) break;
+    }
+    if (offers.empty()) {
       FI_INFO(
           &provider, FI_LOG_CORE,
           "fi_getinfo: %s is no address of an interface that FI_UET_IFACE and FI_UET_NIC allow\n",
           nic::to_text(*local).c_str());
-      return {};
-    }
-    // The subnet is that of the interface's own address of this family which contains `local`.
-    for (const auto& address : interface->addresses) {
-      if (address.ip.is_ipv6 != local->is_ipv6) continue;
-      if (address.ip == *local || offers.empty()) {
-        offers = {{*interface, {*local, address.prefix_length}, 0}};
-      }
     }
     return offers;
   }
@@ -404,6 +438,25 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
 }
 
 }  // namespace
+
+std::optional<FabricAddress> first_ipv4(const nic::Interface& interface) {
+  for (const auto& address : interface.addresses) {
+    if (!address.ip.is_ipv6) return address.ip;
+  }
+  return {};
+}
+
+std::vector<nic::Interface> interfaces_named(const std::vector<nic::Interface>& interfaces,
+                                             const std::string& names) {
+  std::vector<nic::Interface> found;
+  for (const std::string& name : split(names, '+')) {
+    const auto at = std::find_if(interfaces.begin(), interfaces.end(),
+                                 [&](const auto& each) { return each.name == name; });
+    if (at == interfaces.end()) return {};
+    found.push_back(*at);
+  }
+  return found;
+}
 
 std::vector<nic::Interface> usable_interfaces(const Params& params, bool rescan) {
   return carried_by(params.nic, chosen_interfaces(params, rescan));

@@ -27,6 +27,11 @@ struct Offer {
 // after a warning if there are none, or if FI_UET_IFACE names one that does not exist.
 std::vector<nic::Interface> usable_interfaces(const Params& params, bool rescan = false);
 
+// The interfaces that "a" or "a+b" names, in this order; empty if one is not among `interfaces`.
+std::vector<nic::Interface> interfaces_named(const std::vector<nic::Interface>& interfaces,
+                                             const std::string& names);
+std::optional<FabricAddress> first_ipv4(const nic::Interface& interface);
+
 // Payload of a full packet over an interface of this MTU: FI_UET_PAYLOAD_MTU, else what fits.
 // 0 if the interface is too small for it.
 std::uint32_t payload_mtu(const Params& params, std::uint32_t ip_mtu);

@@ -203,7 +203,9 @@ std::string never(const Params&) { return "never"; }
 
 constexpr Row kRows[] = {
     {"iface", "Network interfaces to use.",
-     Choice{set_text<&Params::iface>, all_interfaces, "names separated by commas"}, true},
+     Choice{set_text<&Params::iface>, all_interfaces,
+            "names separated by commas; a+b: both as one, with two rails"},
+     true},
     {"nic",
      "NIC back end that sends and receives packets. udp is the kernel's UDP socket; any other NAME "
      "is the module libuet-nic-NAME.so beside the provider.",

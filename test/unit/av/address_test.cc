@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace uet::av {
 namespace {
@@ -109,6 +110,40 @@ TEST(AddressDecode, IgnoresMembersNotMarkedValid) {
   address.pid_on_fep = {0xFFFF};
   address.flags &= static_cast<std::uint8_t>(~kPidOnFepValid);
   EXPECT_EQ(decode(encode(address)).value().pid_on_fep.value, 0);
+}
+
+// ---- rails --------------------------------------------------------------------------------------
+
+TEST(Rails, TravelBehindAnIpv4Address) {
+  const std::vector<FabricAddress> further{ipv4(10, 1, 3, 3), ipv4(10, 1, 4, 3)};
+  const AddressBytes bytes = encode(full_address(), further);
+  EXPECT_EQ(std::to_integer<int>(bytes[2]), kHpc | kRails);
+  EXPECT_EQ(further_addresses(bytes), further);
+  EXPECT_EQ(decode(bytes).value(), full_address()) << "the same endpoint";
+}
+
+TEST(Rails, AreNotThereWithoutTheBit) {
+  AddressBytes bytes = encode(full_address(), std::vector{ipv4(10, 1, 3, 3)});
+  bytes[2] &= std::byte{0xFF ^ kRails};
+  EXPECT_TRUE(further_addresses(bytes).empty());
+  EXPECT_TRUE(further_addresses(encode(full_address())).empty());
+  EXPECT_TRUE(further_addresses(std::span(bytes).first(20)).empty());
+}
+
+TEST(Rails, AnIpv6AddressHasNone) {
+  UetAddress address = full_address();
+  address.fabric_address.is_ipv6 = true;
+  address.flags |= kIpv6;
+  EXPECT_EQ(encode(address, std::vector{ipv4(10, 1, 3, 3)}), encode(address));
+}
+
+TEST(Rails, MayBeWrittenAsText) {
+  const std::vector<FabricAddress> further{ipv4(10, 1, 3, 3), ipv4(10, 1, 4, 3)};
+  const std::string text = to_text(full_address(), further);
+  EXPECT_EQ(further_addresses(text), further);
+  EXPECT_EQ(from_text(text).value(), full_address());
+  EXPECT_TRUE(further_addresses(std::string_view(to_text(full_address()))).empty());
+  EXPECT_FALSE(from_text("fi_addr_uet://10.1.2.3?rail=x")) << "no address";
 }
 
 TEST(CheckDestination, Ses150_NeedsFabricAddressAndResourceIndexOnly) {

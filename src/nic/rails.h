@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+// Several NICs of this host as one: rails, or planes. Packets to a peer that has rails too are
+// spread over them by their entropy, so that a path is a rail and an entropy value; the layers
+// above know the peer and this process by their first addresses alone.
+//
+// A further address of a peer counts when both ends have proved it (RailMessage): the address is
+// that of a process which has the first one too. Until then, and for peers with one address,
+// packets take rail 0. A way to a peer is the same rail at both ends:
+//
+//           Known came                 nothing for kSilence, but over other rails
+//   Unproved ────────▶ Up ◀──────────────────┐ (Hello is sent)
+//      ▲                │  anything came     │
+//      │                └────────────────▶ Up, asked ──no answer for kAnswer──▶ Silent
+//      │ Unknown came (the peer has started anew)                                │
+//      └──────────── Up ◀──────────────────────Known came────────────────────────┘
+//
+// A rail without a carrier is used for no peer. What was lost on it, PDS sends again.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "nic/link_watch.h"
+#include "nic/rail_message.h"
+#include "nic/socket.h"
+#include "uet/nic/nic.h"
+
+namespace uet::nic {
+
+class RailsNic final : public Nic {
+ public:
+  static constexpr std::size_t kMostRails = 1 + kMostFurtherAddresses;
+  // A way over which nothing came for so long since a packet left by it is asked with a Hello;
+  // after so long without an answer it is not used.
+  static constexpr Duration kSilence = std::chrono::milliseconds(1);
+  static constexpr Duration kAnswer = std::chrono::milliseconds(2);
+  // Between two Hellos to an address that does not answer: the first time, and at most.
+  static constexpr Duration kFirstPause = std::chrono::milliseconds(5);
+  static constexpr Duration kLongestPause = std::chrono::milliseconds(100);
+  static constexpr Duration kCarrierLook = std::chrono::milliseconds(1);
+  static constexpr Duration kHeldRetry = std::chrono::microseconds(50);
+
+  struct Rail {
+    std::unique_ptr<Nic> nic;
+    std::string interface;  // whose carrier is watched; empty: none
+  };
+  // Two to kMostRails rails with IPv4 addresses, all at the same port; the address of the first one
+  // names the process. `secret`: random, for the cookies of Challenge.
+  RailsNic(std::vector<Rail> rails, std::uint64_t secret);
+  ~RailsNic() override;
+
+  std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
+  // A full rail's packets take the peer's other rails; what no rail takes is copied, at most one
+  // burst, and leaves first.
+  std::size_t tx_burst(std::span<const Packet* const> in) override;
+  std::uint16_t source_port_for(const Packet&) override { return local_address().port; }
+  void learn_further(const FepAddress& first, std::span<const FabricAddress> further) override;
+  std::span<const FabricAddress> further_addresses() const override { return further_; }
+  int wait_fd() const override { return epoll_.get(); }
+  bool prepare_wait() override;
+  std::optional<DeadPeer> poll_dead_peer() override { return rails_[0].nic->poll_dead_peer(); }
+  void watch_refusals() override;
+  std::optional<FepAddress> take_refusal() override;
+  Time next_deadline() const override;
+  std::uint64_t receive_backlog_bytes() const override;
+  const MemoryRanges* shared_memory() const override { return rails_[0].nic->shared_memory(); }
+  const NicCaps& caps() const override { return caps_; }
+  FepAddress local_address() const override { return rails_[0].nic->local_address(); }
+  NicCounters counters() const override;
+
+ private:
+  enum class State : std::uint8_t { None, Unproved, Up, Silent };
+  // To a peer over one rail.
+  struct Way {
+    FabricAddress ip;
+    State state = State::None;
+    Time unanswered{};  // the first packet left since the last one came; Time{}: none has
+    Time asked{};       // when the Hello of this silence left; Time{}: none has
+    Time next_hello{};
+    Duration pause = kFirstPause;
+  };
+  struct Peer {
+    FepAddress first;
+    std::array<Way, kMostRails> ways;
+    Time last_arrival{};  // over any rail
+  };
+  struct Source {
+    FepAddress first;
+    std::uint8_t rail = 0;
+  };
+  struct Held;
+  // Packets of one burst for one rail.
+  struct Part {
+    std::array<const Packet*, kTxBurst> packets;
+    std::size_t count = 0;
+  };
+
+  Peer* peer_at(const FepAddress& first);
+  Peer& peer_for(const FepAddress& first);
+  std::size_t rail_for(const Packet& packet);
+  bool may_use(Peer& peer, std::size_t rail);
+  void hello(Peer& peer, std::size_t rail);
+  void send(std::size_t rail, const FepAddress& to, RailMessage message);
+  std::uint64_t cookie(const FabricAddress& further, const FepAddress& first) const;
+  void handle(const RailMessage& message, const FepAddress& from, std::size_t rail);
+  void handle_hello(const RailMessage& message, const FepAddress& from, std::size_t rail);
+  void handle_proof(const RailMessage& message, const FepAddress& from);
+  bool take(RxPacket& packet, std::size_t rail);
+  std::size_t offer(std::size_t rail, std::span<const Packet* const> packets);
+  bool offer_elsewhere(const Packet& packet, std::size_t full);
+  void hold(const Packet& packet, std::size_t rail);
+  bool send_held();
+  void look_at_carriers();
+
+  std::vector<Rail> rails_;
+  std::vector<FabricAddress> further_;
+  std::array<bool, kMostRails> carrier_;
+  std::array<LinkWatch, kMostRails> watches_;
+  FileDescriptor epoll_;
+  NicCaps caps_;
+  const std::uint64_t key0_;
+  const std::uint64_t key1_;
+  Time now_{};
+  Time next_carrier_look_{};
+  Time next_unknown_{};  // when Unknown may be sent again
+  std::size_t turn_ = 0;
+  std::unordered_map<FepAddress, Peer, FepAddressHash> peers_;      // by first address
+  std::unordered_map<FepAddress, Source, FepAddressHash> sources_;  // by further address
+  std::unique_ptr<std::array<Part, kMostRails>> parts_;
+  std::unique_ptr<std::array<Packet, kTxBurst>> translated_;
+  std::vector<std::unique_ptr<Held>> held_;
+};
+
+}  // namespace uet::nic

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#include "nic/rails.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+
+namespace uet::nic {
+namespace {
+
+using std::chrono::milliseconds;
+
+FabricAddress ip(std::uint8_t rail, std::uint8_t host) {
+  FabricAddress address;
+  address.bytes = {10, 0, rail, host};
+  return address;
+}
+
+struct Datagram {
+  std::vector<std::byte> bytes;
+  FepAddress from;
+  FepAddress to;
+};
+
+// What connects the fake NICs: a rail may lose all its packets.
+struct Wire {
+  std::map<std::array<std::uint8_t, 16>, std::deque<Datagram>> queues;
+  std::array<bool, RailsNic::kMostRails> cut{};
+};
+
+class FakeNic final : public Nic {
+ public:
+  FakeNic(Wire& wire, const FabricAddress& ip) : wire_(wire), address_{.ip = ip} {}
+  std::size_t rx_burst(std::span<RxPacket> out, Time) override {
+    lent_.clear();
+    auto& queue = wire_.queues[address_.ip.bytes];
+    std::size_t count = 0;
+    for (; count < out.size() && !queue.empty(); ++count) {
+      lent_.push_back(std::move(queue.front()));
+      queue.pop_front();
+      out[count] = RxPacket{.bytes = lent_.back().bytes, .source = lent_.back().from};
+    }
+    return count;
+  }
+  std::size_t tx_burst(std::span<const Packet* const> in) override {
+    std::size_t taken = 0;
+    for (; taken < in.size() && room > 0; ++taken, --room) {
+      const Packet& packet = *in[taken];
+      ++sent;
+      Datagram datagram{.bytes = {}, .from = address_, .to = packet.to};
+      datagram.bytes.assign(packet.head().begin(), packet.head().end());
+      for (const Slice& slice : packet.payload)
+        datagram.bytes.insert(datagram.bytes.end(), slice.data, slice.data + slice.length);
+      if (!wire_.cut[address_.ip.bytes[2]]) wire_.queues[packet.to.ip.bytes].push_back(datagram);
+    }
+    return taken;
+  }
+  const NicCaps& caps() const override { return caps_; }
+  FepAddress local_address() const override { return address_; }
+
+  std::size_t room = SIZE_MAX;  // so many packets more are taken
+  std::size_t sent = 0;
+
+ private:
+  Wire& wire_;
+  FepAddress address_;
+  NicCaps caps_;
+  std::deque<Datagram> lent_;
+};
+
+// A host with two rails.
+struct Host {
+  Host(Wire& wire, std::uint8_t number) {
+    std::vector<RailsNic::Rail> all;
+    for (std::uint8_t rail = 0; rail < 2; ++rail) {
+      auto nic = std::make_unique<FakeNic>(wire, ip(rail, number));
+      rails[rail] = nic.get();
+      all.push_back({std::move(nic), ""});
+    }
+    nic = std::make_unique<RailsNic>(std::move(all), number);
+  }
+  // Packets of one burst, as many as there are entropy values, with the value as their content.
+  std::size_t send(const Host& to, std::uint16_t entropies) {
+    std::vector<Packet> packets(entropies);
+    std::vector<const Packet*> burst;
+    for (std::uint16_t i = 0; i < entropies; ++i) {
+      packets[i].reset();
+      *packets[i].append(1) = static_cast<std::byte>(i);
+      packets[i].to = to.nic->local_address();
+      packets[i].entropy = i;
+      burst.push_back(&packets[i]);
+    }
+    return nic->tx_burst(burst);
+  }
+  // What has come: sources by content.
+  std::map<int, FepAddress> receive(Time now) {
+    std::map<int, FepAddress> came;
+    std::array<RxPacket, kRxBurst> out;
+    const std::size_t count = nic->rx_burst(out, now);
+    for (std::size_t i = 0; i < count; ++i)
+      came.emplace(static_cast<int>(out[i].bytes[0]), out[i].source);
+    return came;
+  }
+  void learn(const Host& other) {
+    nic->learn_further(other.nic->local_address(), other.nic->further_addresses());
+  }
+  std::array<FakeNic*, 2> rails{};
+  std::unique_ptr<RailsNic> nic;
+};
+
+class Rails : public ::testing::Test {
+ protected:
+  // Packets both ways for some time, so that ways are proved, or given up.
+  void talk(Duration duration) {
+    for (const Time end = now + duration; now < end; now += std::chrono::microseconds(200)) {
+      a.send(b, 4);
+      b.receive(now);
+      b.send(a, 4);
+      a.receive(now);
+    }
+  }
+  // Of four packets from a to b, those over rail 1.
+  std::size_t over_rail_1() {
+    const std::size_t before = a.rails[1]->sent;
+    a.send(b, 4);
+    b.receive(now);
+    return a.rails[1]->sent - before;
+  }
+  Wire wire;
+  Host a{wire, 1};
+  Host b{wire, 2};
+  Time now{milliseconds(1000)};
+};
+
+TEST_F(Rails, SpreadTheEntropiesOnceBothEndsKnowThem) {
+  a.learn(b);
+  b.learn(a);
+  EXPECT_EQ(over_rail_1(), 1U) << "the Hello alone";
+  talk(milliseconds(1));
+  EXPECT_EQ(over_rail_1(), 2U);
+  a.send(b, 4);
+  const auto came = b.receive(now);
+  ASSERT_EQ(came.size(), 4U);
+  for (const auto& [content, source] : came) EXPECT_EQ(source, a.nic->local_address());
+}
+
+TEST_F(Rails, AreProvedToAPeerThatDoesNotKnowThem) {
+  a.learn(b);
+  talk(milliseconds(1));
+  EXPECT_EQ(over_rail_1(), 2U);
+  const std::size_t before = b.rails[1]->sent;
+  b.send(a, 4);
+  EXPECT_EQ(b.rails[1]->sent - before, 2U) << "the peer answers over both";
+}
+
+TEST_F(Rails, APeerWithOneAddressGetsItsPacketsThere) {
+  talk(milliseconds(20));
+  EXPECT_EQ(a.rails[1]->sent, 0U);
+}
+
+// A stranger claims to be a further address of a.
+TEST_F(Rails, AForgedAddressIsNotTaken) {
+  a.learn(b);
+  talk(milliseconds(1));
+  FakeNic stranger(wire, ip(1, 9));
+  RailMessage hello{.kind = RailMessage::Kind::Hello, .rail = 1, .port = kUetUdpPort};
+  hello.address = {10, 0, 0, 1};
+  RailMessage proof{.kind = RailMessage::Kind::Proof, .rail = 1, .address = {10, 0, 1, 9}};
+  for (const RailMessage& message : {hello, proof}) {
+    const auto bytes = message.encode();
+    wire.queues[ip(1, 2).bytes].push_back(
+        {{bytes.begin(), bytes.end()}, stranger.local_address(), {}});
+    wire.queues[ip(0, 2).bytes].push_back(
+        {{bytes.begin(), bytes.end()}, a.nic->local_address(), {}});
+  }
+  wire.queues[ip(1, 2).bytes].push_back({{std::byte{77}}, stranger.local_address(), {}});
+  now += milliseconds(1);
+  b.receive(now);
+  wire.queues[ip(1, 2).bytes].push_back({{std::byte{77}}, stranger.local_address(), {}});
+  EXPECT_FALSE(b.receive(now).contains(77));
+}
+
+TEST_F(Rails, ASilentRailIsLeftAndTakenAgain) {
+  a.learn(b);
+  b.learn(a);
+  talk(milliseconds(1));
+  wire.cut[1] = true;
+  talk(RailsNic::kSilence + RailsNic::kAnswer + milliseconds(1));
+  std::size_t hellos = 0;
+  for (int i = 0; i < 10; ++i) hellos += over_rail_1();
+  EXPECT_LE(hellos, 1U);
+  a.send(b, 4);
+  EXPECT_EQ(b.receive(now).size(), 4U);
+  wire.cut[1] = false;
+  talk(2 * RailsNic::kLongestPause);
+  EXPECT_EQ(over_rail_1(), 2U);
+}
+
+// Rail 0, whose address names the peer, is not special.
+TEST_F(Rails, TheFirstRailMayBeSilentToo) {
+  a.learn(b);
+  b.learn(a);
+  talk(milliseconds(1));
+  wire.cut[0] = true;
+  talk(RailsNic::kSilence + RailsNic::kAnswer + milliseconds(1));
+  a.send(b, 4);
+  EXPECT_EQ(b.receive(now).size(), 4U);
+}
+
+TEST_F(Rails, APeerThatStartsAnewProvesAgain) {
+  a.learn(b);
+  talk(milliseconds(1));
+  b.nic.reset();
+  b = Host(wire, 2);
+  a.send(b, 4);
+  b.receive(now += milliseconds(2));
+  a.receive(now);
+  EXPECT_LE(over_rail_1(), 1U) << "the Hello alone";
+  talk(milliseconds(20));
+  EXPECT_EQ(over_rail_1(), 2U);
+}
+
+TEST_F(Rails, AFullRailLeavesItsPacketsToTheOther) {
+  a.learn(b);
+  b.learn(a);
+  talk(milliseconds(1));
+  a.rails[1]->room = 0;
+  EXPECT_EQ(a.send(b, 4), 4U);
+  EXPECT_EQ(b.receive(now).size(), 4U);
+}
+
+TEST_F(Rails, WhatNoRailTakesLeavesFirst) {
+  a.learn(b);
+  b.learn(a);
+  talk(milliseconds(1));
+  a.rails[0]->room = 1;
+  a.rails[1]->room = 0;
+  EXPECT_EQ(a.send(b, 4), 4U) << "copied";
+  EXPECT_EQ(a.send(b, 4), 0U);
+  EXPECT_NE(a.nic->next_deadline(), kNever);
+  EXPECT_EQ(b.receive(now).size(), 1U);
+  a.rails[0]->room = a.rails[1]->room = SIZE_MAX;
+  a.receive(now);
+  EXPECT_EQ(b.receive(now).size(), 3U);
+  EXPECT_EQ(a.nic->next_deadline(), kNever);
+}
+
+}  // namespace
+}  // namespace uet::nic
