@@ -67,11 +67,12 @@ Sent read_sent(const Node& node) {
           .base_rtt_ns = node.counter("cms_base_rtt_ns")};
 }
 
-// Keeps kWindow messages under way until the receiver says stop; then tells it what was counted in
-// the time between its two words.
-void send_until_told(Channel& channel, std::size_t sender) {
+// Keeps kWindow messages under way, after `late`, until the receiver says stop; then tells it what
+// was counted in the time between its two words.
+void send_until_told(Channel& channel, std::size_t sender, Clock::duration late) {
   Node node({.wait = FI_WAIT_UNSPEC});
   const fi_addr_t peer = node.connect(channel);
+  std::this_thread::sleep_for(late);
   const std::vector<std::byte> memory(kBytes);
   const auto send = [&] {
     node.post("sending", [&] {
@@ -105,8 +106,8 @@ struct Measured {
   std::array<Sent, kSenders> sent{};
 };
 
-// Takes what comes, and counts it for kMeasured.
-Measured receive_and_measure(std::array<ChannelPair, kSenders>& channels) {
+// Takes what comes, and counts it for kMeasured, after `warm_up`.
+Measured receive_and_measure(std::array<ChannelPair, kSenders>& channels, Clock::duration warm_up) {
   Node node({.wait = FI_WAIT_UNSPEC});
   for (ChannelPair& pair : channels) node.connect(pair.left);
   std::vector<std::byte> memory(kSenders * kWindow * kBytes);
@@ -137,7 +138,7 @@ Measured receive_and_measure(std::array<ChannelPair, kSenders>& channels) {
     for (ChannelPair& pair : channels) pair.left.send('w');
   };
   Measured measured;
-  take_for(kWarmUp);
+  take_for(warm_up);
   tell_all();
   messages = {};
   measured.seconds = take_for(kMeasured);
@@ -170,10 +171,11 @@ void judge(const Measured& measured, double rate, bool marks) {
   Sent all;
   for (std::size_t i = 0; i < kSenders; ++i) {
     bytes += static_cast<double>(measured.bytes[i]);
-    std::printf("sender %zu: %.1f Mbit/s, window %.1f kB, base RTT %.0f us\n", i,
+    std::printf("sender %zu: %.1f Mbit/s, window %.1f kB, base RTT %.0f us, sent again %llu\n", i,
                 static_cast<double>(measured.bytes[i]) * 8e-6 / measured.seconds,
                 static_cast<double>(measured.sent[i].window) / 1000,
-                static_cast<double>(measured.sent[i].base_rtt_ns) / 1000);
+                static_cast<double>(measured.sent[i].base_rtt_ns) / 1000,
+                static_cast<unsigned long long>(measured.sent[i].again));
     all.requests += measured.sent[i].requests;
     all.again += measured.sent[i].again;
     all.marks += measured.sent[i].marks;
@@ -201,27 +203,40 @@ double seconds_stolen() {
   return static_cast<double>(ticks.back()) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
+struct Situation {
+  double rate = 0;  // of the link, bits per second
+  bool marks = false;
+  Clock::duration late{};  // when the second half of the senders begins
+};
+
 // Returns a description of the failures, empty if there is none.
-std::string measure_and_judge(double rate, bool marks) {
+std::string measure_and_judge(const Situation& situation) {
   std::array<ChannelPair, kSenders> channels;
   std::vector<std::unique_ptr<Process>> senders;
   for (std::size_t i = 0; i < kSenders; ++i) {
-    senders.push_back(
-        std::make_unique<Process>("sender " + std::to_string(i), Environment{},
-                                  [&channels, i] { send_until_told(channels[i].right, i); }));
+    senders.push_back(std::make_unique<Process>(
+        "sender " + std::to_string(i), Environment{}, [&channels, &situation, i] {
+          const bool joins = i >= kSenders / 2;
+          send_until_told(channels[i].right, i, joins ? situation.late : Clock::duration{});
+        }));
   }
   // The fifth process is on the first host.
-  Process receiver("receiver", {}, [&] { judge(receive_and_measure(channels), rate, marks); });
+  Process receiver("receiver", {}, [&] {
+    const Clock::duration warm_up = situation.late + kWarmUp;
+    judge(receive_and_measure(channels, warm_up), situation.rate, situation.marks);
+  });
   return wait_for_all(
       {senders[0].get(), senders[1].get(), senders[2].get(), senders[3].get(), &receiver});
 }
 
-TEST(Bottleneck, IsFullAndShared) {
+void measure(Clock::duration late) {
   const char* rate = std::getenv("UET_E2E_BOTTLENECK");
   if (rate == nullptr) GTEST_SKIP() << "no link is slow: UET_E2E_BOTTLENECK is not set";
   const char* impair = std::getenv("UET_E2E_IMPAIR");
-  const bool marks =
-      impair != nullptr && std::string(impair).find("queue_mark_to=") != std::string::npos;
+  const Situation situation{
+      .rate = std::strtod(rate, nullptr),
+      .marks = impair != nullptr && std::string(impair).find("queue_mark_to=") != std::string::npos,
+      .late = late};
   // The five hosts share cores with whatever else runs here, which hosts of a network do not: they
   // come first when they have something to do, and sleep when they have not.
   const sched_param first{.sched_priority = 1};
@@ -233,7 +248,7 @@ TEST(Bottleneck, IsFullAndShared) {
   double stolen = 0;
   for (int i = 0; i < kMostMeasurements; ++i) {
     const double before = seconds_stolen();
-    wrong = measure_and_judge(std::strtod(rate, nullptr), marks);
+    wrong = measure_and_judge(situation);
     stolen = seconds_stolen() - before;
     if (wrong.empty() || stolen < kStolenSeconds) break;
     std::printf("not judged: %.2f s of the processors were stolen (%s)\n", stolen, wrong.c_str());
@@ -244,6 +259,11 @@ TEST(Bottleneck, IsFullAndShared) {
   }
   EXPECT_EQ(wrong, "");
 }
+
+TEST(Bottleneck, IsFullAndShared) { measure({}); }
+
+// Two senders have the link for two seconds when two others join them.
+TEST(Bottleneck, IsSharedWithLateJoiners) { measure(std::chrono::seconds(2)); }
 
 }  // namespace
 }  // namespace uet::e2e
