@@ -84,7 +84,7 @@ Result<void> check_destination(const UetAddress& address);
 std::string to_text(const UetAddress& address);
 
 std::string to_text(const UetAddress& address, std::span<const FabricAddress> further);
-// Those of a text, as above.
+// The further addresses of a text, likewise.
 std::vector<FabricAddress> further_addresses(std::string_view text);
 
 // The inverse; numbers decimal or 0x hexadecimal, port and parameters optional. Invalid for

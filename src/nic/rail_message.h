@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The messages by which two RailsNics agree that an address is a further one of a process. They go
-// to peers whose address has further ones (AddressFlag, kRails) and to nobody else. 28 bytes:
+// only to peers whose address has further ones (kRails). 28 bytes:
 //
 //   0  magic      "\xFFuetrail"; no PDS header begins so (WIRE 2.1)
 //   8  kind       RailMessage::Kind

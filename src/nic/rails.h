@@ -7,14 +7,14 @@
 // that of a process which has the first one too. Until then, and for peers with one address,
 // packets take rail 0. A way to a peer is the same rail at both ends:
 //
-//           Known came                 nothing for kSilence, but over other rails
-//   Unproved ────────▶ Up ◀──────────────────┐ (Hello is sent)
-//      ▲                │  anything came     │
-//      │                └────────────────▶ Up, asked ──no answer for kAnswer──▶ Silent
-//      │ Unknown came (the peer has started anew)                                │
-//      └──────────── Up ◀──────────────────────Known came────────────────────────┘
+//   None      the peer has no such rail
+//   Unproved  Hellos leave; Known came -> Up
+//   Up        a packet left, and for kSilence packets came over other rails only: a Hello leaves;
+//               no answer for kAnswer -> Silent
+//             Unknown came, as another process is there now -> Unproved
+//   Silent    Hellos leave; Known came -> Up
 //
-// A rail without a carrier is used for no peer. What was lost on it, PDS sends again.
+// A rail without a carrier is used for no peer. PDS sends again the packets that were lost on it.
 #pragma once
 
 #include <array>
@@ -55,8 +55,8 @@ class RailsNic final : public Nic {
   ~RailsNic() override;
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
-  // A full rail's packets take the peer's other rails; what no rail takes is copied, at most one
-  // burst, and leaves first.
+  // A full rail's packets take the peer's other rails; those that no rail takes are copied, at most
+  // one burst, and leave first.
   std::size_t tx_burst(std::span<const Packet* const> in) override;
   std::uint16_t source_port_for(const Packet&) override { return local_address().port; }
   void learn_further(const FepAddress& first, std::span<const FabricAddress> further) override;

@@ -23,7 +23,7 @@ struct Datagram {
   FepAddress to;
 };
 
-// What connects the fake NICs: a rail may lose all its packets.
+// The fake NICs send through it. A rail may lose all its packets.
 struct Wire {
   std::map<std::array<std::uint8_t, 16>, std::deque<Datagram>> queues;
   std::array<bool, RailsNic::kMostRails> cut{};
@@ -93,7 +93,7 @@ struct Host {
     }
     return nic->tx_burst(burst);
   }
-  // What has come: sources by content.
+  // The sources of the packets that have come, by content.
   std::map<int, FepAddress> receive(Time now) {
     std::map<int, FepAddress> came;
     std::array<RxPacket, kRxBurst> out;
@@ -208,7 +208,7 @@ TEST_F(Rails, TheFirstRailMayBeSilentToo) {
   EXPECT_EQ(b.receive(now).size(), 4U);
 }
 
-TEST_F(Rails, APeerThatStartsAnewProvesAgain) {
+TEST_F(Rails, ARestartedPeerProvesAgain) {
   a.learn(b);
   talk(milliseconds(1));
   b.nic.reset();
@@ -230,7 +230,7 @@ TEST_F(Rails, AFullRailLeavesItsPacketsToTheOther) {
   EXPECT_EQ(b.receive(now).size(), 4U);
 }
 
-TEST_F(Rails, WhatNoRailTakesLeavesFirst) {
+TEST_F(Rails, HeldPacketsLeaveFirst) {
   a.learn(b);
   b.learn(a);
   talk(milliseconds(1));
