@@ -13,7 +13,8 @@ build_packages=(g++ cmake ninja-build pkg-config libfabric-dev libnl-3-dev libnl
   libbenchmark-dev libfabric-bin liburing-dev)
 # Programs of others that tests run; a test whose program is not there is skipped and says so.
 test_packages=(tshark openmpi-bin libopenmpi-dev python3-mpi4py iproute2 libdpdk-dev
-  libxdp-dev libibverbs-dev libbpf-dev clang python3-cryptography-vectors rpm yamllint nftables)
+  libxdp-dev libibverbs-dev libbpf-dev clang python3-cryptography-vectors dpkg-dev file rpm yamllint
+  nftables)
 # The same for scripts/test --full.
 full_test_packages=(netpipe-openmpi hpcc)
 

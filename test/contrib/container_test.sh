@@ -28,6 +28,11 @@ done < <(grep -oE -- '--preset [a-z-]+' <<<"$text" | cut -d' ' -f2)
 while read -r option; do
   grep -qE "^option\($option " CMakeLists.txt || fail "CMakeLists.txt has no option $option"
 done < <(grep -oE 'UET_[A-Z_]+' <<<"$text" | sort -u)
+# cpack finds with them what a Debian package depends on; a base image has neither.
+installed="$(bash -c 'source scripts/common.sh && echo "${build_packages[*]} ${test_packages[*]}"')"
+for needed in dpkg-dev file; do
+  [[ " $installed " == *" $needed "* ]] || fail "scripts/test --packages does not install $needed"
+done
 package="$(sed -n 's/^set(CPACK_PACKAGE_NAME \(.*\))$/\1/p' cmake/Package.cmake)"
 while read -r named; do
   [[ "$named" == "$package" ]] || fail "package $named; cmake/Package.cmake makes $package"

@@ -5,8 +5,9 @@
 # DEV_FILES.
 find_program(dpkg_deb dpkg-deb)
 find_program(dpkg_shlibdeps dpkg-shlibdeps)
-if(NOT dpkg_deb OR NOT dpkg_shlibdeps)
-  message("SKIPPED: dpkg-deb or dpkg-shlibdeps is not there (Debian: apt-get install dpkg-dev)")
+find_program(file_program file)
+if(NOT dpkg_deb OR NOT dpkg_shlibdeps OR NOT file_program)
+  message("SKIPPED: dpkg-deb, dpkg-shlibdeps or file is not there (Debian: apt-get install dpkg-dev file)")
   return()
 endif()
 if(SANITIZE)
