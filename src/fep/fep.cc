@@ -42,6 +42,7 @@ Fep::Fep(const Config& config, nic::Nic& nic, Time now)
           with_nic(config.pds, nic.caps()), config.cms, ses_.client(), outbox_, packets_,
           config.ses.payload_mtu + kLargestSesHeader, rng_, now)) {
   ses_.attach(*manager_);
+  if (PdcGuard* guard = nic.guard(); guard != nullptr) manager_->demultiplexer().set_guard(*guard);
 }
 
 // PDS ends first, since its objects refer to messages of SES. SES, which ends the messages in

@@ -258,6 +258,11 @@ constexpr Row kRows[] = {
                               "packets sent whose payload the device read from registered memory"),
     nic<&N::shared_port_dropped>("nic_shared_port_dropped",
                                  "packets dropped at the shared port: for no process of it"),
+    nic<&N::strays_dropped>(
+        "nic_strays_dropped",
+        "packets that the guard dropped on arrival: for a PDC that is not open"),
+    nic<&N::syns_dropped>("nic_syns_dropped",
+                          "packets that the guard dropped on arrival: SYN beyond the share"),
 };
 
 constexpr std::size_t kCodes = 256;

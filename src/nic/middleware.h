@@ -42,6 +42,7 @@ class Middleware : public Nic {
   void watch_refusals() override { inner_->watch_refusals(); }
   std::optional<FepAddress> take_refusal() override { return inner_->take_refusal(); }
   void thin_out_unprotected(bool on) override { inner_->thin_out_unprotected(on); }
+  PdcGuard* guard() override { return inner_->guard(); }
   Time next_deadline() const override { return inner_->next_deadline(); }
   std::uint64_t receive_backlog_bytes() const override { return inner_->receive_backlog_bytes(); }
   const MemoryRanges* shared_memory() const override { return inner_->shared_memory(); }

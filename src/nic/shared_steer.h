@@ -8,8 +8,9 @@
 
 // The kernel knows an object by its name, of up to 15 characters. The number changes whenever the
 // program or the layout of its maps does, so that processes of different builds do not share it.
-#define UET_SHARED_PROGRAM uet_steer_1
-#define UET_SHARED_SLOTS uet_places  // the name of earlier builds, which share a port with this one
+#define UET_SHARED_PROGRAM uet_steer_2
+#define UET_SHARED_SLOTS uet_slots
+#define UET_SHARED_GUARDS uet_guards
 #define UET_SHARED_PORT uet_shared_port
 
 // As in uet/base/address.h.

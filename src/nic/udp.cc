@@ -314,6 +314,7 @@ UdpNic::UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, Ud
       caps_(caps),
       port_dropped_(std::move(binding.dropped)),
       port_dropped_before_(port_dropped_ ? port_dropped_() : 0),
+      guard_(std::move(binding.guard)),
       gso_(options.gso),
       excludes_interface_(options.excluded_interface != 0),
       batch_(local_.ip.is_ipv6, options.usual_tos) {}
@@ -482,6 +483,7 @@ std::uint64_t UdpNic::socket_backlog_bytes() const {
 NicCounters UdpNic::counters() const {
   NicCounters all = counters_;
   all.receive_overflows = socket_memory()[SK_MEMINFO_DROPS];
+  if (guard_ != nullptr) guard_->add_counts(all);
   if (port_dropped_) all.shared_port_dropped = port_dropped_() - port_dropped_before_;
   return all;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "nic/defaults.h"
+#include "nic/nic_guard.h"
 #include "nic/socket.h"
 #include "nic/udp_receive_buffers.h"
 #include "nic/udp_refusals.h"
@@ -31,6 +32,8 @@ struct UdpBinding {
   FepAddress address;  // by which peers know the two sockets
   // Packets that the port has thrown away so far (NicCounters::shared_port_dropped); may be empty.
   std::function<std::uint64_t()> dropped;
+  // Drops packets of strangers before they reach the socket; may be none.
+  std::shared_ptr<NicGuard> guard = nullptr;
 };
 
 // As sendmmsg(2), by the quickest system call for the messages.
@@ -92,6 +95,7 @@ class UdpNic final : public Nic {
   // much payload in packets of 1 KiB and more.
   const NicCaps& caps() const override { return caps_; }
   FepAddress local_address() const override { return local_; }
+  PdcGuard* guard() override { return guard_.get(); }
   NicCounters counters() const override;
   void watch_refusals() override;
   void thin_out_unprotected(bool on) override;
@@ -129,6 +133,7 @@ class UdpNic final : public Nic {
   NicCounters counters_;
   std::function<std::uint64_t()> port_dropped_;
   std::uint64_t port_dropped_before_ = 0;  // when this was opened
+  std::shared_ptr<NicGuard> guard_;
   bool gso_;
   const bool excludes_interface_;
   UdpSendBatch batch_;

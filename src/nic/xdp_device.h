@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "nic/framed/frame_device.h"
+#include "nic/guard_map.h"
 #include "nic/registry.h"
 #include "nic/socket.h"
 #include "nic/xdp_program.h"
@@ -121,6 +122,7 @@ class XdpDevice final : public FrameDevice {
   int wait_fd() const override;
   bool prepare_wait() override;
   const FrameDeviceTraits& traits() const override { return traits_; }
+  PdcGuard* guard() override { return guard_.get(); }
   NicCounters counters() const override;
 
  private:
@@ -132,6 +134,7 @@ class XdpDevice final : public FrameDevice {
   void kick();
 
   XdpProgram program_;
+  std::unique_ptr<GuardMap> guard_;                // of all queues
   std::vector<std::unique_ptr<XdpQueue>> queues_;  // the first one sends
   FileDescriptor epoll_;                           // of several queues
   FrameDeviceTraits traits_;

@@ -27,10 +27,16 @@ class XdpProgram {
   // packets. False, with errno; EEXIST: a living process has the queue.
   bool claim_queue(std::uint32_t queue, int socket);
 
-  // From now on frames to `self` of IP protocol `protocol` that arrive in `queue` go to the socket,
-  // which is bound to that queue, until the socket is closed. It replaces the socket that has
-  // claimed the queue. False, with errno.
-  bool give_queue(std::uint32_t queue, int socket, const FepAddress& self, std::uint8_t protocol);
+  struct Owner {
+    int socket = -1;  // bound to the queue
+    int guard = -1;   // GuardMap::fd
+    FepAddress self;
+    std::uint8_t protocol = 0;
+  };
+  // From now on frames to owner.self of IP protocol owner.protocol that arrive in `queue` and pass
+  // the guard go to the socket, until it is closed. It replaces the socket that has claimed the
+  // queue. False, with errno.
+  bool give_queue(std::uint32_t queue, const Owner& owner);
 
   bool generic() const { return generic_; }
   // The loaded program, for tests (BPF_PROG_TEST_RUN).
@@ -42,11 +48,13 @@ class XdpProgram {
  private:
   bool join(const Interface& interface, std::uint32_t program_id);
   bool find_map(std::uint32_t id);
+  bool has_maps() const { return endpoints_.valid() && sockets_.valid() && guards_.valid(); }
   int attach(const Interface& interface, bool generic);
 
   FileDescriptor program_;
   FileDescriptor endpoints_;
   FileDescriptor sockets_;
+  FileDescriptor guards_;
   FileDescriptor link_;
   bool generic_ = false;
 };

@@ -7,9 +7,10 @@
 
 // The kernel knows an object by its name, of up to 15 characters. The number changes whenever the
 // program or the layout of its maps does, so that processes of different builds do not share it.
-#define UET_XDP_PROGRAM uet_redirect_1
+#define UET_XDP_PROGRAM uet_redirect_2
 #define UET_XDP_ENDPOINTS uet_endpoints
 #define UET_XDP_SOCKETS uet_sockets
+#define UET_XDP_GUARDS uet_guards
 
 // Receive queues that the maps have places for.
 #define UET_XDP_QUEUES 1024

@@ -40,6 +40,14 @@ Admission::Admission(Environment& environment, PdcTable& pdcs)
                environment.parameters.reserved_pool_pdcs),
       unpaced_(std::max(kLeastUnpaced, part(kUnprovedUnpaced))) {}
 
+Duration Admission::pace() const {
+  return std::min<Duration>(kLongestPace, kUnprovedPatience / static_cast<std::int64_t>(unpaced_));
+}
+
+Admission::Share Admission::share() const {
+  return {static_cast<std::uint32_t>(part(kMostUnproved)), pace()};
+}
+
 // At least one PDC.
 std::size_t Admission::part(std::size_t divisor) const {
   return std::max<std::size_t>(1, env_.parameters.pdc_count / divisor);
@@ -67,10 +75,7 @@ void Admission::leave(const Pdc& pdc) {
 bool Admission::is_full_of_unproved() const { return env_.unproved >= part(kMostUnproved); }
 
 void Admission::enter_unproved(Pdc& pdc, bool paced, Time now) {
-  if (paced) {
-    const auto pace = kUnprovedPatience / static_cast<std::int64_t>(unpaced_);
-    next_unproved_ = now + std::min<Duration>(kLongestPace, pace);
-  }
+  if (paced) next_unproved_ = now + pace();
   unproved_.push_back(pdcs_.slot_of(pdc));
   if (env_.unproved > part(kUnprovedUnasked)) pdc.ask_for_proof();
 }

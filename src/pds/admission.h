@@ -24,6 +24,13 @@ class Admission {
   // Both arguments outlive it. The table must have Parameters::pdc_count slots.
   Admission(Environment& environment, PdcTable& pdcs);
 
+  // The share of new target PDCs: so many at once, and one more after each `pace`.
+  struct Share {
+    std::uint32_t at_once = 0;
+    Duration pace{};
+  };
+  Share share() const;
+
   // ---- numbers kept for each use (PDS-182)
 
   // The NACK code for why no further PDC of this use may open; empty: one may.
@@ -76,6 +83,7 @@ class Admission {
  private:
   bool may_close_watched(Time now);
   std::size_t part(std::size_t divisor) const;
+  Duration pace() const;
 
   Environment& env_;
   PdcTable& pdcs_;

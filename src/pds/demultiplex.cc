@@ -38,6 +38,12 @@ Incoming incoming_from(const RxPacket& packet, Time now) {
 
 }  // namespace
 
+void Demultiplexer::set_guard(PdcGuard& guard) {
+  const Admission::Share share = connections_.admission().share();
+  pdcs_.set_guard(guard);
+  guard.start(share.at_once, share.pace);
+}
+
 void Demultiplexer::on_packet(const RxPacket& packet, Time now) {
   ++env_.counters.packets_received;
   if (packet.trimmed) ++env_.counters.trimmed_received;
@@ -260,6 +266,7 @@ Pdc* Demultiplexer::resolve(const RxPacket& packet, PdcId spdcid, PdcId dpdcid,
     if (tomb != nullptr) {
       on_tombstone(*tomb, packet, {env_.peer_ports.reply_address(packet.source), spdcid}, request);
     } else {
+      pdcs_.note_stray(dpdcid);
       refuse(packet, NackCode::InvDpdcid, spdcid, request.meta);
     }
     return nullptr;

@@ -12,6 +12,7 @@
 #include "pds/rudi_target.h"
 #include "pds/tombstones.h"
 #include "uet/base/packet.h"
+#include "uet/base/pdc_guard.h"
 #include "uet/base/time.h"
 #include "uet/pds/api.h"
 #include "uet/wire/pds.h"
@@ -33,6 +34,8 @@ class Demultiplexer {
   // A packet has arrived; its bytes are valid during the call. If memory is short, the packet is
   // dropped and counted, and its sender repeats it.
   void on_packet(const RxPacket& packet, Time now);
+  // `guard` hears from now on which PDCs are open (PDS-236). It outlives the Demultiplexer.
+  void set_guard(PdcGuard& guard);
   // Packets that have not arrived (PDS-235).
   Gaps& gaps() { return gaps_; }
 

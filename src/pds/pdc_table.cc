@@ -74,6 +74,7 @@ Pdc& PdcTable::emplace(const Place& place, Environment& environment, Role role, 
   Pdc& pdc = pdcs_.emplace(place.slot, environment, role, place.id, peer_id, destination, start_psn,
                            ccc, now);
   slot_of_id_.set(place.id, place.slot);
+  if (guard_ != nullptr) guard_->open(place.id);
   return pdc;
 }
 
@@ -123,6 +124,7 @@ void PdcTable::remember(const Pdc& pdc, Time now) {
   if (ended_untold(pdc)) tombstone.delivered = pdc.receive_side().delivered();
   const std::optional<Tombstone> replaced = tombstones_.add(tombstone);
   if (replaced && accepted_from(replaced->peer) == replaced->id) accepted_.erase(replaced->peer);
+  if (replaced) note_stray(replaced->id);
   if (opened_to(peer) == pdc.id()) opened_.erase(peer);
 }
 

@@ -17,6 +17,7 @@
 #include "pds/parameters.h"
 #include "pds/pdc.h"
 #include "pds/tombstones.h"
+#include "uet/base/pdc_guard.h"
 
 namespace uet::pds {
 
@@ -30,6 +31,13 @@ class PdcTable {
 
   // Both arguments outlive the table. `secret` gives the ids, unless the parameters name the first.
   PdcTable(const Parameters& parameters, KeyedSequence& secret);
+
+  // Is told from now on which ids have a PDC or a tombstone. Outlives the table.
+  void set_guard(PdcGuard& guard) { guard_ = &guard; }
+  // A packet names this id, which has no PDC and no tombstone that is valid.
+  void note_stray(PdcId id) {
+    if (guard_ != nullptr) guard_->close(id);
+  }
 
   // The PDC with this id; nullptr if there is none or it has finished.
   Pdc* find(PdcId id) {
@@ -100,6 +108,7 @@ class PdcTable {
 
   const Parameters& parameters_;
   KeyedSequence& secret_;
+  PdcGuard* guard_ = nullptr;
   SlotArray<Pdc> pdcs_;
   IndexedPool<std::byte> slot_numbers_;
   IdIndex slot_of_id_;

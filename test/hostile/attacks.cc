@@ -3,6 +3,8 @@
 #include "attacks.h"
 
 #include <array>
+#include <chrono>
+#include <stdexcept>
 
 namespace uet::hostile {
 
@@ -12,6 +14,7 @@ using GoesOn = std::function<bool()>;
 
 constexpr std::size_t kPayload = 1024;
 constexpr std::int32_t kWindow = 1000;  // packets of one PDC that a target takes without CLEAR
+constexpr std::chrono::milliseconds kTombstoneLasts{1500};  // of its 2 s
 constexpr JobId kForeignJob{0xABCDEF};
 constexpr JobId kDefaultJob{1};
 
@@ -235,6 +238,35 @@ void nonsense(Stranger& stranger, const GoesOn& goes_on) {
   while (goes_on()) stranger.send(packet);
 }
 
+// Closes a PDC, and is answered when it repeats the Close Command beside a flood of packets for
+// PDCs that do not exist, for as long as the tombstone lasts.
+void tombstones(Stranger& stranger, const GoesOn& goes_on) {
+  for (std::uint16_t id = 2000; goes_on(); ++id) {
+    const auto pdc = stranger.open(PdcId{id});
+    if (!pdc) throw std::runtime_error("no PDC opens");
+    wire::ControlHeader close;
+    close.ctl_type = wire::CpType::Close;
+    close.ar = true;
+    close.psn = pdc->start + 1;
+    close.spdcid = pdc->own;
+    close.dpdcid = pdc->theirs;
+    const auto begin = std::chrono::steady_clock::now();
+    while (goes_on() && std::chrono::steady_clock::now() - begin < kTombstoneLasts) {
+      if (!stranger.ack_of(packet(close), pdc->own)) throw std::runtime_error("no ACK of a close");
+      close.retx = true;
+      wire::AckHeader ack;
+      ack.spdcid = PdcId{id};
+      for (int i = 0; i < 1000 && goes_on(); ++i) {
+        ack.dpdcid = some_id(stranger);
+        stranger.send(packet(ack));
+      }
+    }
+  }
+}
+
+constexpr const char* kStrays = "nic_strays_dropped";
+constexpr const char* kSyns = "nic_syns_dropped";
+
 constexpr std::array kAttacks{
     Attack{"Nonsense", 8000, nonsense},
     Attack{"StoredResponses", 8000, stored_responses},
@@ -242,16 +274,17 @@ constexpr std::array kAttacks{
     Attack{"WrongKeys", 8000, wrong_keys},
     Attack{"HalfWrites", 8000, half_writes},
     Attack{"Unexpected", 8000, unexpected},
-    Attack{"InventedRequests", 5000, invented_requests, Reflected::Three, 0.9},
+    Attack{"InventedRequests", 5000, invented_requests, Reflected::Three, 0.9, 0, kSyns},
     Attack{"FewRequests", 500, invented_requests, Reflected::Three, 0.8, 100},
-    Attack{"InventedNoops", 5000, invented_noops, Reflected::Three},
+    Attack{"InventedNoops", 5000, invented_noops, Reflected::Three, 0.8, 0, kSyns},
     Attack{"RudiReads", 5000, rudi_reads, Reflected::Rudi},
-    Attack{"IdsOfThePeer", 5000, ids_of_the_peer},
-    Attack{"ForgedAcks", 8000, forged_acks},
-    Attack{"ForgedNacks", 8000, forged_nacks},
+    Attack{"IdsOfThePeer", 5000, ids_of_the_peer, Reflected::Anything, 0.8, 0, kSyns},
+    Attack{"ForgedAcks", 8000, forged_acks, Reflected::Anything, 0.8, 0, kStrays},
+    Attack{"ForgedNacks", 8000, forged_nacks, Reflected::Anything, 0.8, 0, kStrays},
     Attack{"ForgedControl", 8000, forged_control},
     Attack{"KeyScan", 8000, key_scan},
-    Attack{"WithoutPdc", 8000, without_pdc, Reflected::Three},
+    Attack{"WithoutPdc", 8000, without_pdc, Reflected::Three, 0.8, 0, kStrays},
+    Attack{"Tombstones", 8000, tombstones, Reflected::Anything, 0.8, 0, kStrays},
 };
 
 }  // namespace

@@ -26,6 +26,8 @@ struct Attack {
   // newcomer is answered within this time (0: any).
   double kept_rate = 0.8;
   double contact_ms = 0;
+  // The counter of a victim with a guard (back end xdp) that counts most of the packets.
+  const char* stopped = nullptr;
 };
 
 std::span<const Attack> attacks();

@@ -5,6 +5,7 @@
 // does.
 //
 // Runs inside in_network with three hosts. UET_HOSTILE_SECONDS=N: length of each phase (1).
+// UET_HOSTILE_RATE=N: packets of the stranger in a second, instead of those of the attack.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,11 @@ double phase_seconds() {
   return seconds == nullptr ? 1 : std::strtod(seconds, nullptr);
 }
 
+double packets_per_second(const Attack& attack) {
+  const char* rate = std::getenv("UET_HOSTILE_RATE");
+  return rate == nullptr ? attack.packets_per_second : std::strtod(rate, nullptr);
+}
+
 double since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -69,7 +76,7 @@ class Victim {
   }
 
   // Until `control` has something to say.
-  void serve(Channel& peer, Channel& control, Channel& stranger) {
+  void serve(const Attack& attack, Channel& peer, Channel& control, Channel& stranger) {
     peer_ = node_.connect(peer);
     peer.send(e2e::RemoteRegion{region_.address, region_.key});
     Knowledge known;
@@ -87,10 +94,20 @@ class Victim {
     while (!control.readable()) take();
     control.receive<char>();
     e2e::require_pattern(secret_, kSecretSeed, "memory that no peer may write");
+    std::printf(
+        "victim: %llu packets received; strays dropped %llu, SYNs dropped %llu; CPU %.2f s\n",
+        count("nic_packets_received"), count("nic_strays_dropped"), count("nic_syns_dropped"),
+        static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
+    const bool guarded = std::string(node_.info->nic->device_attr->driver) == "xdp";
+    require(attack.stopped == nullptr || !guarded || count(attack.stopped) > kStopped,
+            "the guard did not stop the attack");
   }
 
  private:
   static constexpr std::uint64_t kSecretSeed = 4242;
+  static constexpr std::uint64_t kStopped = 2000;  // packets of an attack, at least
+
+  unsigned long long count(const char* name) { return node_.counter(name); }
 
   void post(std::size_t slot) {
     node_.post("receiving", [&] {
@@ -240,7 +257,7 @@ void strike(const Attack& attack, Channel& victim, Channel& peer) {
   auto known = victim.receive<Knowledge>();
   ::inet_aton(e2e::own_address().c_str(), &known.own);
   victim.send(known.own);
-  Stranger stranger(known, attack.packets_per_second);
+  Stranger stranger(known, packets_per_second(attack));
   peer.receive<char>();
   const Clock::time_point begin = Clock::now();
   const FrameBytes before = frame_bytes();
@@ -267,7 +284,8 @@ TEST_P(HostileHosts, ThePeerIsServed) {
   ChannelPair orders;
   constexpr std::chrono::seconds kDeadline{240};
   e2e::Process victim(
-      "victim", {}, [&] { Victim().serve(peers.left, stops.left, knowledge.left); }, kDeadline);
+      "victim", {}, [&] { Victim().serve(GetParam(), peers.left, stops.left, knowledge.left); },
+      kDeadline);
   e2e::Process client(
       "client", {}, [&] { work(GetParam(), peers.right, stops.right, orders.left); }, kDeadline);
   e2e::Process stranger(

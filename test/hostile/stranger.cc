@@ -125,7 +125,6 @@ sockaddr_in Stranger::invented() {
 }
 
 std::optional<StrangerPdc> Stranger::open(PdcId own, bool rod) {
-  discard_answers();
   const Psn start{static_cast<std::uint32_t>(draw()) | 0x10000U};
   wire::ControlHeader noop;
   noop.isrod = rod;
@@ -133,8 +132,15 @@ std::optional<StrangerPdc> Stranger::open(PdcId own, bool rod) {
   noop.ar = true;
   noop.psn = start;
   noop.spdcid = own;
+  const auto ack = ack_of(packet(noop), own);
+  if (!ack) return {};
+  return StrangerPdc{own, ack->spdcid, start};
+}
+
+std::optional<wire::AckHeader> Stranger::ack_of(const Bytes& bytes, PdcId own) {
+  discard_answers();
   for (int i = 0; i < 10; ++i) {
-    send(packet(noop));
+    send(bytes);
     pollfd waiting{own_socket_, POLLIN, 0};
     while (::poll(&waiting, 1, 100) > 0) {
       std::byte buffer[2048];
@@ -142,7 +148,7 @@ std::optional<StrangerPdc> Stranger::open(PdcId own, bool rod) {
       if (length <= 0) break;
       const auto answer = wire::parse(std::span(buffer, static_cast<std::size_t>(length)));
       const auto* ack = answer ? std::get_if<wire::AckHeader>(&answer->header) : nullptr;
-      if (ack != nullptr && ack->dpdcid == own) return StrangerPdc{own, ack->spdcid, start};
+      if (ack != nullptr && ack->dpdcid == own) return *ack;
     }
   }
   return {};

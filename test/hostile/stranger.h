@@ -74,6 +74,8 @@ class Stranger {
 
   // Opens a PDC by a NOOP; nothing where the victim does not answer within a second.
   std::optional<StrangerPdc> open(PdcId own, bool rod = false);
+  // Sends the packet until an ACK for the PDC `own` comes, ten times at most, 100 ms apart.
+  std::optional<wire::AckHeader> ack_of(const Bytes& bytes, PdcId own);
   // Takes the answers that have come; none is looked at.
   void discard_answers();
 

@@ -44,6 +44,7 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/failure_test.cc", "the failure of a PDC: pdc.cc and send_side.cc"},
     {"test/unit/pds/dead_peer_test.cc", "the end of a process of this host: pdc.cc"},
     {"test/unit/cm/handshake_test.cc", "connections.cc and listener.cc over a lossy wire"},
+    {"test/unit/nic/xdp/pdc_guard_test.cc", "guard/pdc_guard.bpf.h in the XDP program"},
     {"test/unit/nic/local_neighbour_test.cc", "local.cc beside processes that break the rules"},
     {"test/unit/pds/give_way_test.cc", "PDCs that close in a shortage: admission.cc and pdc.cc"},
     {"test/unit/probe/probe_test.cc", "tools/uet_probe"},

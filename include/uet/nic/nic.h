@@ -12,6 +12,7 @@
 
 #include "uet/base/address.h"
 #include "uet/base/packet.h"
+#include "uet/base/pdc_guard.h"
 #include "uet/base/time.h"
 
 namespace uet::nic {
@@ -68,6 +69,9 @@ struct NicCounters {
   // If processes share the port: packets to the port that were for no occupied slot, no matter
   // which process they were meant for.
   std::uint64_t shared_port_dropped = 0;
+  // Dropped on arrival by the guard: for a PDC that is not open, and with SYN beyond the share.
+  std::uint64_t strays_dropped = 0;
+  std::uint64_t syns_dropped = 0;
 };
 
 // Adds the counts of two NICs, member by member.
@@ -144,6 +148,8 @@ class Nic {
   // the call.
   static constexpr unsigned kFloodSample = 16;
   virtual void thin_out_unprotected(bool) {}
+  // Drops packets of strangers for the one FEP above, before rx_burst. nullptr: none can.
+  virtual PdcGuard* guard() { return nullptr; }
   // When rx_burst must be called again even though wait_fd stays silent, because packets wait in
   // memory; Time{} = at once. The host treats it like any other deadline of the domain: it does not
   // sleep past it, and wakes or re-arms a sleeper when a burst has brought it forward.

@@ -81,9 +81,12 @@ class FrameDevice {
   // As in Nic. If there is no descriptor, FramedNic makes waiters sleep for short intervals.
   virtual int wait_fd() const { return -1; }
   virtual bool prepare_wait() { return false; }
+  // As in Nic. It does not see packets that come through the kernel.
+  virtual PdcGuard* guard() { return nullptr; }
   virtual const FrameDeviceTraits& traits() const = 0;
   // Only the counts that the device alone can know: receive_truncated, receive_overflows,
-  // kernel_errors, packets_gathered, and packets_dropped for lack of a carrier.
+  // kernel_errors, packets_gathered, packets_dropped for lack of a carrier, and what the guard has
+  // dropped.
   virtual NicCounters counters() const { return {}; }
 };
 

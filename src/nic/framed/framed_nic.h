@@ -76,6 +76,7 @@ class FramedNic final : public Nic {
   std::uint64_t register_device_memory(const DmabufRange& range) override {
     return reads_device_memory() ? device_->register_device_memory(range) : 0;
   }
+  PdcGuard* guard() override { return device_->guard(); }
   int wait_fd() const override { return epoll_.get(); }
   bool prepare_wait() override;
   Time next_deadline() const override { return kernel_->next_deadline(); }

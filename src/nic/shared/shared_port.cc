@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "nic/bpf.h"
+#include "nic/guard_map.h"
 #include "nic/interface.h"
 #include "nic/shared_steer.h"
 #include "nic/socket.h"
@@ -31,6 +32,7 @@ static_assert(UET_SLOTS == kSharedSlots);
 constexpr const char* kProgramName = UET_NAME_OF(UET_SHARED_PROGRAM);
 constexpr std::string_view kSlotsName = UET_NAME_OF(UET_SHARED_SLOTS);
 constexpr std::string_view kPortName = UET_NAME_OF(UET_SHARED_PORT);
+constexpr std::string_view kGuardsName = UET_NAME_OF(UET_SHARED_GUARDS);
 
 // Joining takes a millisecond; a process that has the turn for so long is stuck.
 constexpr std::chrono::seconds kPatience(5);
@@ -43,7 +45,7 @@ class Turn {
   // Waits for the turn. False, with errno: the turn does not come.
   bool take(const FabricAddress& ip) {
     std::string name(1, '\0');
-    name += "uet-shared-1-" + to_text(ip);
+    name += "uet-shared-2-" + to_text(ip);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, name.data(), name.size());
@@ -65,6 +67,9 @@ struct Steering {
   FileDescriptor program;
   FileDescriptor slots;
   FileDescriptor port;
+  FileDescriptor guards;
+
+  bool has_maps() const { return slots.valid() && port.valid() && guards.valid(); }
 };
 
 // The identity of the port among other addresses and network name spaces.
@@ -84,7 +89,7 @@ bool same_port(const UetSharedPort& a, const UetSharedPort& b) {
   return std::memcmp(&a, &b, offsetof(UetSharedPort, dropped)) == 0;
 }
 
-// Stores map `id` in `steering` if it is one of the two maps of the program.
+// Stores map `id` in `steering` if it is one of the maps of the program.
 void take_map(std::uint32_t id, Steering& steering) {
   FileDescriptor map(bpf_map_get_fd_by_id(id));
   bpf_map_info info{};
@@ -94,6 +99,8 @@ void take_map(std::uint32_t id, Steering& steering) {
     steering.slots = std::move(map);
   } else if (name == kPortName && info.value_size == sizeof(UetSharedPort)) {
     steering.port = std::move(map);
+  } else if (name == kGuardsName) {
+    steering.guards = std::move(map);
   }
 }
 
@@ -133,7 +140,7 @@ bool find(const UetSharedPort& wanted, Steering& found) {
     for (std::size_t i = 0; i < std::min<std::size_t>(info.nr_map_ids, maps.size()); ++i) {
       take_map(maps[i], steering);
     }
-    if (!steering.slots.valid() || !steering.port.valid()) continue;
+    if (!steering.has_maps()) continue;
     const auto port = read_port(steering.port);
     if (!port || !same_port(*port, wanted) || !has_sockets(steering)) continue;
     found = std::move(steering);
@@ -156,7 +163,8 @@ int load(const UetSharedPort& name, Steering& steering) {
       duplicate(bpf_program__fd(bpf_object__find_program_by_name(object.get(), kProgramName)));
   steering.slots = map(kSlotsName);
   steering.port = map(kPortName);
-  if (!steering.program.valid() || !steering.slots.valid() || !steering.port.valid()) return EMFILE;
+  steering.guards = map(kGuardsName);
+  if (!steering.program.valid() || !steering.has_maps()) return EMFILE;
   const std::uint32_t first = 0;
   return bpf_map_update_elem(steering.port.get(), &first, &name, BPF_ANY) == 0 ? 0 : errno;
 }
@@ -187,7 +195,8 @@ int bind_slot(const FabricAddress& ip, std::optional<std::uint8_t> wanted, int s
   return -EADDRINUSE;
 }
 
-bool share_port(int receiver, const FabricAddress& ip, int slot, const Steering& steering) {
+bool share_port(int receiver, const FabricAddress& ip, int slot, const Steering& steering,
+                const GuardMap& guard) {
   const int on = 1;
   const int program = steering.program.get();
   if (::setsockopt(receiver, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) return false;
@@ -201,6 +210,8 @@ bool share_port(int receiver, const FabricAddress& ip, int slot, const Steering&
   }
   const auto key = static_cast<std::uint32_t>(slot);
   const auto socket = static_cast<std::uint64_t>(receiver);
+  const int guard_map = guard.fd();
+  if (bpf_map_update_elem(steering.guards.get(), &key, &guard_map, BPF_ANY) != 0) return false;
   return bpf_map_update_elem(steering.slots.get(), &key, &socket, BPF_ANY) == 0;
 }
 
@@ -250,13 +261,18 @@ Result<UdpBinding> join_shared_port(const FabricAddress& ip, std::optional<std::
     return Error::AddressInUse;
   }
   if (slot < 0) return explain(-slot, ip, message);
-  if (!share_port(receiver, ip, slot, steering)) return explain(errno, ip, message);
+  std::shared_ptr<GuardMap> guard = GuardMap::make();
+  if (guard == nullptr || !share_port(receiver, ip, slot, steering, *guard)) {
+    return explain(errno, ip, message);
+  }
   const auto map = std::make_shared<FileDescriptor>(std::move(steering.port));
   return UdpBinding{.address = {ip, static_cast<std::uint16_t>(kFirstSlotPort + slot)},
-                    .dropped = [map] {
-                      const auto port = read_port(*map);
-                      return port ? port->dropped : 0;
-                    }};
+                    .dropped =
+                        [map] {
+                          const auto port = read_port(*map);
+                          return port ? port->dropped : 0;
+                        },
+                    .guard = std::move(guard)};
 }
 
 std::optional<std::uint64_t> dropped_at_shared_port(const FabricAddress& ip) {

@@ -8,30 +8,12 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "nic/guard/pds_packet.bpf.h"
 #include "nic/shared_steer.h"
 
 #define NO_SLOT UET_SLOTS
 
-/* WIRE 2.1 */
-enum {
-  RUD_REQ = 2,
-  ROD_REQ = 3,
-  RUDI_REQ = 4,
-  RUDI_RESP = 5,
-  UUD_REQ = 6,
-  ACK = 7,
-  ACK_CC = 8,
-  ACK_CCX = 9,
-  NACK = 10,
-  CP = 11,
-  NACK_CCX = 12,
-  RUD_CC_REQ = 13,
-  ROD_CC_REQ = 14,
-};
-#define SYN 0x04     /* of requests and control packets */
-#define NACK_NT 0x08 /* it refuses a RUDI request */
 #define LAST_SES_REQUEST 3
-#define DPDCID_AT 10
 #define PKT_ID_AT 4
 #define PID_ON_FEP_AT 8 /* in each of the SES requests (WIRE 3.2 to 3.4) */
 

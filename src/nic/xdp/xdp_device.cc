@@ -184,6 +184,12 @@ Result<std::unique_ptr<FrameDevice>> XdpDevice::open(const FrameDeviceRequest& r
   if (!program) return program.error();
   std::unique_ptr<XdpDevice> device(new XdpDevice(std::move(program).value()));
   device->frame_bytes_ = frame_bytes_of(request.interface);
+  device->guard_ = GuardMap::make();
+  if (device->guard_ == nullptr) {
+    message = "FI_UET_NIC=xdp: no memory for the list of open PDCs: " + error_text(errno) +
+              "; raise the limit of locked memory (ulimit -l), or use FI_UET_NIC=udp";
+    return error_of(errno);
+  }
   const auto opened = device->open_queues(request, options.value(), message);
   if (!opened) return opened.error();
   const bool several_chunks = device->frame_bytes_ > kChunkFrameBytes;
@@ -277,7 +283,8 @@ int XdpDevice::open_queue(const XdpQueue::Request& request, const FepAddress& se
   int error = 0;
   auto queue = XdpQueue::open(request, error);
   if (queue == nullptr) return error == EBUSY ? kNotFreed : error;
-  if (!program_.give_queue(request.queue, queue->fd(), self, protocol)) return errno;
+  const XdpProgram::Owner owner{queue->fd(), guard_->fd(), self, protocol};
+  if (!program_.give_queue(request.queue, owner)) return errno;
   queues_.push_back(std::move(queue));
   return 0;
 }
@@ -331,6 +338,7 @@ bool XdpDevice::prepare_wait() {
 NicCounters XdpDevice::counters() const {
   NicCounters all = counters_;
   for (const auto& queue : queues_) all.receive_overflows += queue->overflows();
+  guard_->add_counts(all);
   return all;
 }
 

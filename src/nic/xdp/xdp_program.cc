@@ -27,6 +27,7 @@ namespace {
 constexpr const char* kProgramName = UET_NAME_OF(UET_XDP_PROGRAM);
 constexpr std::string_view kEndpointsName = UET_NAME_OF(UET_XDP_ENDPOINTS);
 constexpr std::string_view kSocketsName = UET_NAME_OF(UET_XDP_SOCKETS);
+constexpr std::string_view kGuardsName = UET_NAME_OF(UET_XDP_GUARDS);
 
 // How often, and after which pause, opening starts again when others open or close at that moment.
 constexpr int kTries = 50;
@@ -72,9 +73,8 @@ int XdpProgram::load(XdpProgram& program) {
     program.program_ = duplicate(bpf_program__fd(found));
     program.endpoints_ = map(kEndpointsName);
     program.sockets_ = map(kSocketsName);
-    const bool all =
-        program.program_.valid() && program.endpoints_.valid() && program.sockets_.valid();
-    return all ? 0 : EMFILE;
+    program.guards_ = map(kGuardsName);
+    return program.program_.valid() && program.has_maps() ? 0 : EMFILE;
   }
   return error;
 }
@@ -152,7 +152,7 @@ bool XdpProgram::join(const Interface& interface, std::uint32_t program_id) {
   for (std::size_t i = 0; ours && i < std::min<std::size_t>(info.nr_map_ids, maps.size()); ++i) {
     if (!find_map(maps[i])) return false;
   }
-  if (!endpoints_.valid() || !sockets_.valid()) {
+  if (!has_maps()) {
     errno = EEXIST;
     return false;
   }
@@ -180,6 +180,8 @@ bool XdpProgram::find_map(std::uint32_t id) {
     endpoints_ = std::move(map);
   } else if (name == kSocketsName) {
     sockets_ = std::move(map);
+  } else if (name == kGuardsName) {
+    guards_ = std::move(map);
   }
   return true;
 }
@@ -192,10 +194,11 @@ bool XdpProgram::claim_queue(std::uint32_t queue, int socket) {
          bpf_map_update_elem(endpoints_.get(), &queue, &nobody, BPF_ANY) == 0;
 }
 
-bool XdpProgram::give_queue(std::uint32_t queue, int socket, const FepAddress& self,
-                            std::uint8_t protocol) {
-  const UetXdpEndpoint endpoint = xdp_endpoint(self, protocol);
-  return bpf_map_update_elem(sockets_.get(), &queue, &socket, BPF_ANY) == 0 &&
+// The guard comes before the endpoint, without which the program does not ask it.
+bool XdpProgram::give_queue(std::uint32_t queue, const Owner& owner) {
+  const UetXdpEndpoint endpoint = xdp_endpoint(owner.self, owner.protocol);
+  return bpf_map_update_elem(guards_.get(), &queue, &owner.guard, BPF_ANY) == 0 &&
+         bpf_map_update_elem(sockets_.get(), &queue, &owner.socket, BPF_ANY) == 0 &&
          bpf_map_update_elem(endpoints_.get(), &queue, &endpoint, BPF_ANY) == 0;
 }
 

@@ -62,6 +62,7 @@ class MemoryNic final : public nic::Nic {
   FepAddress local_address() const override { return address_; }
   Time next_deadline() const override { return wants_attention; }
   std::optional<DeadPeer> poll_dead_peer() override { return std::exchange(dead_peer, {}); }
+  PdcGuard* guard() override { return pdc_guard; }
 
   MemoryNic* peer = nullptr;
   nic::NicCaps capabilities;
@@ -72,6 +73,7 @@ class MemoryNic final : public nic::Nic {
   Time wants_attention = kNever;
   std::uint16_t connection = 0;  // that is said to carry what is sent
   std::optional<DeadPeer> dead_peer;
+  PdcGuard* pdc_guard = nullptr;  // before a Fep uses it
   std::function<bool()> lose;
   std::function<void(RxPacket&)> on_the_way;  // what a switch does to what arrives here
 

@@ -246,6 +246,22 @@ TEST_F(FepPair, Pds123_RefusalsLeaveSpaceForOtherPackets) {
   strays.give_back(&stray);
 }
 
+struct CountingGuard final : PdcGuard {
+  void start(std::uint32_t count, Duration) override { new_pdcs = count; }
+  void open(PdcId) override { ++opened; }
+  void close(PdcId) override {}
+  std::uint32_t new_pdcs = 0;
+  int opened = 0;
+};
+
+TEST_F(FepPair, Pds236_GuardOfTheNicHearsOfPdcs) {
+  CountingGuard guard;
+  a.nic.pdc_guard = &guard;
+  const Fep fep(small_config(3), a.nic, kStart);
+  EXPECT_EQ(guard.new_pdcs, small_config(3).pds.pdc_count / 2);
+  EXPECT_EQ(guard.opened, 0);
+}
+
 TEST_F(FepPair, FullNicIsTriedAgainSoon) {
   a.nic.accept = 0;
   std::byte byte{};

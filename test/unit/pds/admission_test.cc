@@ -105,6 +105,16 @@ TEST_F(AdmissionTest, Pds66_FloodOfSynsEntersAtAPace) {
   EXPECT_TRUE(admission->allows_unproved(now));
 }
 
+// A guard of the NIC hears of so many at once, and of the pace of the test before.
+TEST_F(AdmissionTest, Pds236_ShareIsHalfAndThePace) {
+  with(64);
+  EXPECT_EQ(admission->share().at_once, 32U);
+  EXPECT_EQ(admission->share().pace, milliseconds(10));
+  with(1024);
+  EXPECT_EQ(admission->share().at_once, 512U);
+  EXPECT_EQ(admission->share().pace, std::chrono::nanoseconds(seconds(2)) / 256);
+}
+
 TEST_F(AdmissionTest, Pds66_OldestUnprovedGoesAfterTwoSeconds) {
   with(8);
   Pdc& proved = stranger();

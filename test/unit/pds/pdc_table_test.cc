@@ -72,7 +72,73 @@ TEST_F(OwnTable, Pds63_PeerOfAnOpenedPdcIsKnownUntilItEnds) {
   EXPECT_EQ(table->opened_to(peer), PdcId{});
 }
 
+struct Guard final : PdcGuard {
+  void start(std::uint32_t count, Duration each) override {
+    new_pdcs = count;
+    pace = each;
+  }
+  void open(PdcId id) override { ids.insert(id.value); }
+  void close(PdcId id) override { ids.erase(id.value); }
+  bool has(PdcId id) const { return ids.contains(id.value); }
+
+  std::set<std::uint16_t> ids;
+  std::uint32_t new_pdcs = 0;
+  Duration pace{};
+};
+
+TEST_F(OwnTable, Pds236_GuardKnowsPdcsAndTombstones) {
+  Guard guard;
+  table->set_guard(guard);
+  const PdcId first = target().id();
+  const PdcId second = initiator().id();
+  EXPECT_TRUE(guard.has(first) && guard.has(second));
+  table->free(*table->find(first), now);
+  EXPECT_TRUE(guard.has(first)) << "its tombstone answers";
+  table->note_stray(first);
+  EXPECT_FALSE(guard.has(first));
+  EXPECT_TRUE(guard.has(second));
+}
+
 class PdcTableTest : public Bench {};
+
+// The guard passes packets that have an effect or an answer.
+TEST_F(PdcTableTest, Pds236_TombstonePasses_UntilItIsOver) {
+  Guard guard;
+  node->manager->demultiplexer().set_guard(guard);
+  EXPECT_GT(guard.new_pdcs, 0U);
+  EXPECT_GT(guard.pace, Duration{});
+  accept(333);
+  EXPECT_TRUE(guard.has(pdc));
+  receive(control(CpType::Close, 334));
+  turn();
+  ASSERT_EQ(node->manager->open_pdcs(), 0U);
+  const wire::ControlHeader again = control(CpType::Close, 334);
+  EXPECT_EQ(acks(answer_to(again)).size(), 1U);
+  EXPECT_TRUE(guard.has(pdc));
+  now += test_parameters().tombstone_time + milliseconds(1);
+  EXPECT_EQ(nacks(answer_to(again)).size(), 1U) << "INV_DPDCID, the last time";
+  EXPECT_FALSE(guard.has(pdc));
+}
+
+TEST_F(PdcTableTest, Pds236_ReplacedTombstone_IsClosed) {
+  Guard guard;
+  node->manager->demultiplexer().set_guard(guard);
+  peer_start = 333;
+  std::vector<PdcId> ids;
+  for (std::uint16_t i = 1; i <= Tombstones::kMost + 1; ++i) {
+    wire::RequestHeader header = request(333, true);
+    header.spdcid = PdcId{i};
+    receive(header);
+    ids.push_back(pdc = node->client.delivered.back().pdc);
+    wire::ControlHeader close_it = control(CpType::Close, 334);
+    close_it.spdcid = header.spdcid;
+    receive(close_it);
+    turn();
+  }
+  EXPECT_FALSE(guard.has(ids[0]));
+  EXPECT_TRUE(guard.has(ids[1]) && guard.has(ids.back()));
+  EXPECT_EQ(guard.ids.size(), Tombstones::kMost);
+}
 
 TEST_F(PdcTableTest, Pds27_Pds31_IdsRollAndSkipZero) {
   Parameters parameters = test_parameters();

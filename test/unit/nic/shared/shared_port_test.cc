@@ -389,6 +389,67 @@ TEST_F(SharedPort, NicsCountWhatIsDroppedAtTheirPort) {
   EXPECT_EQ(dropped(), 3U);
 }
 
+// A stranger's packets for PDCs that are not open cost their process nothing (PDS-236).
+TEST_F(SharedPort, Pds236_GuardDropsStrays) {
+  UdpOptions options;
+  options.ip = ip_;
+  options.bind = [&](int receiver, int sender, std::string& message) {
+    return join_shared_port(ip_, {}, receiver, sender, message);
+  };
+  std::string message;
+  const auto first = UdpNic::open(options, message);
+  const auto second = UdpNic::open(options, message);
+  ASSERT_TRUE(first && second) << message;
+  ASSERT_NE(first.value()->guard(), nullptr);
+  const auto slot = *slot_of_port(first.value()->local_address().port);
+  const PdcId id{static_cast<std::uint16_t>(slot * kPdcIds + 5)};
+  const Bytes ack = packet_of(wire::AckHeader{.spdcid = PdcId{9}, .dpdcid = id});
+  const auto arrived = [&] {
+    std::array<RxPacket, 4> packets;
+    send(ack);
+    return first.value()->rx_burst(packets, Time{});
+  };
+  const auto strays = [](const auto& nic) { return nic.value()->counters().strays_dropped; };
+  EXPECT_EQ(arrived(), 1U) << "nothing is guarded yet";
+  first.value()->guard()->start(4, std::chrono::hours(1));
+  EXPECT_EQ(arrived(), 0U);
+  first.value()->guard()->open(id);
+  EXPECT_EQ(arrived(), 1U);
+  first.value()->guard()->close(id);
+  EXPECT_EQ(arrived(), 0U);
+  EXPECT_EQ(strays(first), 2U);
+  EXPECT_EQ(strays(second), 0U);
+  EXPECT_EQ(dropped(), 0U) << "they had a process";
+}
+
+// The same port, and the same source.
+TEST_F(SharedPort, Pds236_GuardLimitsSyns) {
+  UdpOptions options;
+  options.ip = ip_;
+  options.bind = [&](int receiver, int sender, std::string& message) {
+    return join_shared_port(ip_, {}, receiver, sender, message);
+  };
+  std::string message;
+  const auto nic = UdpNic::open(options, message);
+  ASSERT_TRUE(nic) << message;
+  const auto slot = *slot_of_port(nic.value()->local_address().port);
+  nic.value()->guard()->start(4, std::chrono::hours(1));
+  const wire::SesRequest request = request_to(slot, NextHdr::RequestStd);
+  const auto arrived = [&](std::uint16_t spdcid) {
+    std::array<RxPacket, 4> packets;
+    send(packet_of(wire::RequestHeader{.next_hdr = NextHdr::RequestStd,
+                                       .syn = true,
+                                       .psn = Psn{70'000},
+                                       .spdcid = PdcId{spdcid}},
+                   &request));
+    return nic.value()->rx_burst(packets, Time{});
+  };
+  for (std::uint16_t i = 1; i <= 4; ++i) EXPECT_EQ(arrived(i), 1U) << i;
+  EXPECT_EQ(arrived(5), 0U);
+  EXPECT_EQ(arrived(5), 1U) << "sent again";
+  EXPECT_EQ(nic.value()->counters().syns_dropped, 1U);
+}
+
 // A packet socket's filter sees whole frames, as does that of any socket: here one end of a pair.
 class SlotFilter : public SharedPort, public ::testing::WithParamInterface<bool> {
  protected:

@@ -8,9 +8,11 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <vector>
 
+#include "nic/guard_map.h"
 #include "wire/frame.h"
 
 namespace uet::nic {
@@ -34,11 +36,13 @@ class XdpProgramTest : public ::testing::Test {
     ASSERT_EQ(error, 0);
     socket_ = FileDescriptor(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
     ASSERT_TRUE(socket_.valid());
+    guard_ = GuardMap::make();
+    ASSERT_NE(guard_, nullptr);
   }
 
   // Trial runs are in queue 0.
   void take(const FepAddress& self, std::uint8_t protocol = kUdp) {
-    ASSERT_TRUE(program_.give_queue(0, socket_.get(), self, protocol));
+    ASSERT_TRUE(program_.give_queue(0, {socket_.get(), guard_->fd(), self, protocol}));
   }
 
   unsigned verdict(std::vector<std::byte> frame) {
@@ -71,6 +75,7 @@ class XdpProgramTest : public ::testing::Test {
 
   XdpProgram program_;
   FileDescriptor socket_;
+  std::unique_ptr<GuardMap> guard_;
 };
 
 TEST_F(XdpProgramTest, TakesPacketsToTheEndpointOfTheQueue) {
