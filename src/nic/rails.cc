@@ -82,6 +82,7 @@ RailsNic::RailsNic(std::vector<Rail> rails, std::uint64_t secret)
     if (fd >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
   };
   for (std::size_t i = 0; i < rails_.size(); ++i) {
+    if (PdcGuard* const guard = rails_[i].nic->guard()) guards_.all.push_back(guard);
     if (i > 0) further_.push_back(rails_[i].nic->local_address().ip);
     watch(rails_[i].nic->wait_fd());
     if (!rails_[i].interface.empty() && watches_[i].open(rails_[i].interface) == 0) {

@@ -61,6 +61,7 @@ class RailsNic final : public Nic {
   std::uint16_t source_port_for(const Packet&) override { return local_address().port; }
   void learn_further(const FepAddress& first, std::span<const FabricAddress> further) override;
   std::span<const FabricAddress> further_addresses() const override { return further_; }
+  PdcGuard* guard() override { return guards_.all.empty() ? nullptr : &guards_; }
   int wait_fd() const override { return epoll_.get(); }
   bool prepare_wait() override;
   std::optional<DeadPeer> poll_dead_peer() override { return rails_[0].nic->poll_dead_peer(); }
@@ -94,6 +95,19 @@ class RailsNic final : public Nic {
     std::uint8_t rail = 0;
   };
   struct Held;
+  // Of the rails that have one.
+  struct Guards final : PdcGuard {
+    void start(std::uint32_t new_pdcs, Duration pace) override {
+      for (PdcGuard* guard : all) guard->start(new_pdcs, pace);
+    }
+    void open(PdcId id) override {
+      for (PdcGuard* guard : all) guard->open(id);
+    }
+    void close(PdcId id) override {
+      for (PdcGuard* guard : all) guard->close(id);
+    }
+    std::vector<PdcGuard*> all;
+  };
   // Packets of one burst for one rail.
   struct Part {
     std::array<const Packet*, kTxBurst> packets;
@@ -122,6 +136,7 @@ class RailsNic final : public Nic {
   std::array<bool, kMostRails> carrier_;
   std::array<LinkWatch, kMostRails> watches_;
   FileDescriptor epoll_;
+  Guards guards_;
   NicCaps caps_;
   const std::uint64_t key0_;
   const std::uint64_t key1_;
