@@ -12,12 +12,18 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <sstream>
 
 namespace uet::nic {
 
 int LinkWatch::open(const std::string& name) {
-  if (name.empty() || name.size() >= IFNAMSIZ) return EINVAL;
-  name_ = name;
+  names_.clear();
+  std::istringstream names(name);
+  for (std::string each; std::getline(names, each, '+');) {
+    if (each.empty() || each.size() >= IFNAMSIZ) return EINVAL;
+    names_.push_back(each);
+  }
+  if (names_.empty()) return EINVAL;
   news_ =
       FileDescriptor(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
   if (!news_.valid()) return errno;
@@ -49,12 +55,16 @@ std::optional<bool> LinkWatch::changed() {
 
 // An interface that is gone is down.
 bool LinkWatch::is_up() const {
-  ifreq request{};
-  std::memcpy(request.ifr_name, name_.data(), name_.size());
   const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket.valid() || ::ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) return false;
-  constexpr int kCarries = IFF_UP | IFF_RUNNING;
-  return (request.ifr_flags & kCarries) == kCarries;
+  if (!socket.valid()) return false;
+  for (const std::string& name : names_) {
+    ifreq request{};
+    std::memcpy(request.ifr_name, name.data(), name.size());
+    if (::ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) continue;
+    constexpr int kCarries = IFF_UP | IFF_RUNNING;
+    if ((request.ifr_flags & kCarries) == kCarries) return true;
+  }
+  return false;
 }
 
 }  // namespace uet::nic

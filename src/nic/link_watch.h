@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nic/socket.h"
 
@@ -11,7 +12,8 @@ namespace uet::nic {
 
 class LinkWatch {
  public:
-  // Begins to watch the interface of this name. 0, or an errno: the kernel does not tell.
+  // Begins to watch the interface of this name; of several, "a+b", at least one is up. 0, or an
+  // errno: the kernel does not tell.
   int open(const std::string& name);
   // Readable when the kernel has news of some interface: call changed() then. -1: not open.
   int fd() const { return news_.get(); }
@@ -21,7 +23,7 @@ class LinkWatch {
  private:
   bool is_up() const;
 
-  std::string name_;
+  std::vector<std::string> names_;
   FileDescriptor news_;
   bool up_ = false;
 };

@@ -84,29 +84,25 @@ std::optional<nic::Interface> joined(const std::vector<nic::Interface>& members,
   return all;
 }
 
-// The interfaces that FI_UET_IFACE names, or all. "a+b" gives the two as one, then each.
+// The interfaces that FI_UET_IFACE names, or all. "a+b" gives the two as one, before all others.
 std::vector<nic::Interface> chosen_interfaces(const Params& params, bool rescan) {
   auto interfaces = scan_interfaces(rescan);
   if (params.iface.empty()) return interfaces;
   std::vector<nic::Interface> chosen;
-  const auto add = [&](const nic::Interface& interface) {
-    const auto same = [&](const auto& other) { return other.name == interface.name; };
-    if (std::none_of(chosen.begin(), chosen.end(), same)) chosen.push_back(interface);
-  };
+  std::set<int> named;
   const auto items = split(params.iface, ',');
   bool valid = !items.empty();
   for (const std::string& item : items) {
     const auto members = interfaces_named(interfaces, item);
-    if (!members.empty() && members.size() <= 1 + kMostFurtherAddresses) {
-      const auto all = members.size() > 1 ? joined(members, item) : members[0];
-      valid &= all.has_value();
-      if (all) add(*all);
-    } else {
-      valid = false;
-    }
+    valid &= !members.empty() && members.size() <= 1 + kMostFurtherAddresses;
+    for (const nic::Interface& member : members) named.insert(member.index);
+    if (!valid || members.size() < 2) continue;
+    const auto all = joined(members, item);
+    valid &= all.has_value();
+    if (all) chosen.push_back(*all);
   }
-  for (const std::string& item : items) {
-    for (const auto& member : interfaces_named(interfaces, item)) add(member);
+  for (const auto& interface : interfaces) {
+    if (named.contains(interface.index)) chosen.push_back(interface);
   }
   if (valid) return chosen;
   std::string there;

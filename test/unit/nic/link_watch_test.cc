@@ -21,7 +21,14 @@ TEST(LinkWatch, NamesThatNoInterfaceCanHaveAreRefused) {
   LinkWatch watch;
   EXPECT_EQ(watch.open(""), EINVAL);
   EXPECT_EQ(watch.open("a-name-longer-than-the-kernel-takes"), EINVAL);
+  EXPECT_EQ(watch.open("lo+a-name-longer-than-the-kernel-takes"), EINVAL);
   EXPECT_EQ(watch.fd(), -1);
+}
+
+TEST(LinkWatch, SeveralInterfacesMayHaveLongNamesTogether) {
+  LinkWatch watch;
+  EXPECT_EQ(watch.open("no-such-device+lo"), 0);
+  EXPECT_FALSE(watch.changed().has_value());
 }
 
 }  // namespace
