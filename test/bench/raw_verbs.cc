@@ -54,13 +54,13 @@ class RawVerbs final : public RawWire {
       request.sg_list = &pieces_[i];
       request.num_sge = 1;
       request.opcode = IBV_WR_SEND;
-      if (bytes <= port_->queues().inline_bytes) request.send_flags = IBV_SEND_INLINE;
+      if (bytes <= port_->main().sizes.inline_bytes) request.send_flags = IBV_SEND_INLINE;
       request.next = i + 1 < count ? &requests_[i + 1] : nullptr;
     }
     requests_[count - 1].send_flags |= IBV_SEND_SIGNALED;
     requests_[count - 1].wr_id = count;
     ibv_send_wr* refused = nullptr;
-    if (ibv_post_send(port_->queue_pair(), requests_.data(), &refused) != 0) return 0;
+    if (ibv_post_send(port_->main().queue.get(), requests_.data(), &refused) != 0) return 0;
     posted_ += count;
     return count;
   }
@@ -89,10 +89,10 @@ class RawVerbs final : public RawWire {
     ibv_sge place = piece(memory_.data() + frame * kFrameBytes, kFrameBytes);
     ibv_recv_wr request{.wr_id = frame, .next = nullptr, .sg_list = &place, .num_sge = 1};
     ibv_recv_wr* refused = nullptr;
-    return ibv_post_recv(port_->queue_pair(), &request, &refused) == 0;
+    return ibv_post_recv(port_->main().queue.get(), &request, &refused) == 0;
   }
   bool post_all() {
-    for (std::uint32_t i = 0; i < port_->queues().receives; ++i) {
+    for (std::uint32_t i = 0; i < port_->main().sizes.receives; ++i) {
       if (!post(i)) return false;
     }
     return true;
@@ -100,7 +100,8 @@ class RawVerbs final : public RawWire {
 
   void take_completions() {
     std::array<ibv_wc, 16> done;
-    const int count = ibv_poll_cq(port_->sent(), static_cast<int>(done.size()), done.data());
+    const int count =
+        ibv_poll_cq(port_->main().sent.get(), static_cast<int>(done.size()), done.data());
     for (int i = 0; i < count; ++i) posted_ -= done[static_cast<std::size_t>(i)].wr_id;
   }
 

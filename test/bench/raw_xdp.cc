@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "nic/guard_map.h"
 #include "nic/socket.h"
 #include "nic/xdp_program.h"
 #include "raw_frame.h"
@@ -69,7 +70,12 @@ class RawXdp final : public RawWire {
       *xsk_ring_prod__fill_addr(&fill_, place + i) = std::uint64_t{i} * kChunkBytes;
     }
     xsk_ring_prod__submit(&fill_, kReceiveChunks);
-    return program_.give_queue(0, xsk_socket__fd(socket_), {choice.self, kRawPort}, kUdpProtocol);
+    guard_ = nic::GuardMap::make();
+    if (guard_ == nullptr) return false;
+    return program_.give_queue(0, {.socket = xsk_socket__fd(socket_),
+                                   .guard = guard_->fd(),
+                                   .self = {choice.self, kRawPort},
+                                   .protocol = kUdpProtocol});
   }
 
   std::size_t send(std::span<const RawMessage> messages, bool with_payload) override {
@@ -133,6 +139,7 @@ class RawXdp final : public RawWire {
  private:
   RawFrame frame_;
   nic::XdpProgram program_;
+  std::unique_ptr<nic::GuardMap> guard_;  // not started: every packet passes
   std::byte* memory_ = nullptr;
   xsk_umem* umem_ = nullptr;
   xsk_socket* socket_ = nullptr;
