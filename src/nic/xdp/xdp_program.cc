@@ -37,7 +37,8 @@ std::string explain(const Interface& interface, const std::string& what, int err
   std::string text = "FI_UET_NIC=xdp on " + interface.name + ": " + what + ": " + error_text(error);
   if (error == EPERM || error == EACCES) {
     return text +
-           "; an XDP program needs CAP_BPF and CAP_NET_ADMIN, and to share that of another process "
+           "; an XDP program needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and to share that of "
+           "another process "
            "CAP_SYS_ADMIN: run as root, give the program the rights with "
            "'setcap cap_net_raw,cap_bpf,cap_net_admin,cap_sys_admin+ep', or use FI_UET_NIC=udp";
   }

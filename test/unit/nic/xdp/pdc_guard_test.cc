@@ -3,8 +3,10 @@
 #include <bpf/bpf.h>
 #include <gtest/gtest.h>
 #include <linux/bpf.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -94,7 +96,8 @@ class PdcGuardTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const int error = XdpProgram::load(program_);
-    if (error == EPERM) GTEST_SKIP() << "needs CAP_BPF and CAP_NET_ADMIN: run as root";
+    if (error == EPERM || (error == EACCES && ::geteuid() != 0))
+      GTEST_SKIP() << "needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN: run as root";
     ASSERT_EQ(error, 0);
     socket_ = FileDescriptor(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
     ASSERT_TRUE(socket_.valid());

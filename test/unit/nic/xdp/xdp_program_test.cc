@@ -5,8 +5,10 @@
 #include <bpf/bpf.h>
 #include <gtest/gtest.h>
 #include <linux/bpf.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -32,7 +34,8 @@ class XdpProgramTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const int error = XdpProgram::load(program_);
-    if (error == EPERM) GTEST_SKIP() << "needs CAP_BPF and CAP_NET_ADMIN: run as root";
+    if (error == EPERM || (error == EACCES && ::geteuid() != 0))
+      GTEST_SKIP() << "needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN: run as root";
     ASSERT_EQ(error, 0);
     socket_ = FileDescriptor(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
     ASSERT_TRUE(socket_.valid());
