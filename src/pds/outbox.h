@@ -58,6 +58,7 @@ class Outbox {
   }
   // The packets that leave next, as many as `memory` holds. Empty: none waits.
   std::span<const Packet* const> next_burst(std::span<const Packet*> memory) {
+    if (empty() && nack_count_ == 0) return {};  // most passes
     nacks_first_ = std::min(nacks_first_, nack_count_);
     const std::size_t ahead = data_.empty() ? memory.size() : kControlAhead - control_run_;
     std::size_t count = 0;
