@@ -116,11 +116,19 @@ void RailsNic::learn_further(const FepAddress& first, std::span<const FabricAddr
   if (first == local_address() || first.ip.is_ipv6) return;
   const std::size_t count = std::min(further.size(), rails_.size() - 1);
   for (std::size_t i = 0; i < count && sources_.size() < kMostSources; ++i) {
-    Way& way = peer_for(first).ways[i + 1];
-    if (way.state != State::None && way.ip == further[i]) continue;
-    way = {.ip = further[i], .state = State::Unproved};
-    sources_[{further[i], first.port}] = {first, static_cast<std::uint8_t>(i + 1)};
+    const Way& way = peer_for(first).ways[i + 1];
+    if (way.state == State::None || way.ip != further[i])
+      set_way(first, i + 1, further[i], State::Unproved);
   }
+}
+
+// The peer's rail has this address from now on, and no other.
+void RailsNic::set_way(const FepAddress& first, std::size_t rail, const FabricAddress& ip,
+                       State state) {
+  Way& way = peer_for(first).ways[rail];
+  if (way.state != State::None) sources_.erase({way.ip, first.port});
+  way = {.ip = ip, .state = state};
+  sources_[{ip, first.port}] = {first, static_cast<std::uint8_t>(rail)};
 }
 
 void RailsNic::hello(Peer& peer, std::size_t rail) {
@@ -216,8 +224,7 @@ void RailsNic::handle_proof(const RailMessage& message, const FepAddress& from) 
   const std::size_t rail = message.rail;
   if (message.cookie != cookie(further.ip, from) || rail == 0 || rail >= rails_.size()) return;
   if (sources_.size() >= kMostSources && !sources_.contains(further)) return;
-  sources_[further] = {from, message.rail};
-  peer_for(from).ways[rail] = {.ip = further.ip, .state = State::Up};
+  set_way(from, rail, further.ip, State::Up);
   send(rail, further, {.kind = RailMessage::Kind::Known, .rail = message.rail});
 }
 

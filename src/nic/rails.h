@@ -116,6 +116,7 @@ class RailsNic final : public Nic {
 
   Peer* peer_at(const FepAddress& first);
   Peer& peer_for(const FepAddress& first);
+  void set_way(const FepAddress& first, std::size_t rail, const FabricAddress& ip, State state);
   std::size_t rail_for(const Packet& packet);
   bool may_use(Peer& peer, std::size_t rail);
   void hello(Peer& peer, std::size_t rail);

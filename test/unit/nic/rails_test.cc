@@ -181,6 +181,17 @@ TEST_F(Rails, AForgedAddressIsNotTaken) {
   EXPECT_FALSE(b.receive(now).contains(77));
 }
 
+// The peer's second interface has another address: the old one is a stranger's.
+TEST_F(Rails, AnAddressThatWasReplacedIsNotTaken) {
+  b.learn(a);
+  const std::vector<FabricAddress> other{ip(1, 7)};
+  b.nic->learn_further(a.nic->local_address(), other);
+  wire.queues[ip(1, 2).bytes].push_back({{std::byte{77}}, {.ip = ip(1, 1)}, {}});
+  EXPECT_FALSE(b.receive(now).contains(77));
+  wire.queues[ip(1, 2).bytes].push_back({{std::byte{78}}, {.ip = ip(1, 7)}, {}});
+  EXPECT_TRUE(b.receive(now).contains(78));
+}
+
 TEST_F(Rails, ASilentRailIsLeftAndTakenAgain) {
   a.learn(b);
   b.learn(a);
