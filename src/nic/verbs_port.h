@@ -48,7 +48,7 @@ Result<VerbsOptions> parse_verbs_options(std::string_view text, std::string& mes
 // Sizes of the queue pair: first the requested ones, then the actual ones.
 struct VerbsQueues {
   std::uint32_t sends = 0;
-  std::uint32_t receives = 0;
+  std::uint32_t receives = 0;      // 0: sends alone
   std::uint32_t pieces = 0;        // of a frame to send, each in a memory region
   std::uint32_t inline_bytes = 0;  // frames up to this length are copied when they are posted
 };

@@ -282,7 +282,8 @@ std::optional<Error> VerbsPort::create(const Interface& interface, VerbsQueues w
   if (create_queue_pair(wished, received_.get(), main_)) {
     VerbsQueues control = wished;
     control.sends = std::min(control.sends, kControlSends);
-    control.receives = control.pieces = 1;
+    control.receives = 0;
+    control.pieces = 1;
     static_cast<void>(create_queue_pair(control, nullptr, control_));  // else all frames share one
     return {};
   }
@@ -306,7 +307,7 @@ bool VerbsPort::create_queue_pair(VerbsQueues wished, ibv_cq* received, VerbsQue
     attributes.recv_cq = received != nullptr ? received : pair.sent.get();
     attributes.qp_type = IBV_QPT_RAW_PACKET;
     attributes.cap.max_send_wr = wished.sends;
-    attributes.cap.max_recv_wr = wished.receives;
+    attributes.cap.max_recv_wr = std::max(wished.receives, 1U);
     attributes.cap.max_send_sge = wished.pieces;
     attributes.cap.max_recv_sge = 1;
     attributes.cap.max_inline_data = wished.inline_bytes;

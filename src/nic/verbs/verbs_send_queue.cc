@@ -88,7 +88,9 @@ bool VerbsSendQueue::fill(std::size_t place, const FrameToSend& frame) {
 }
 
 std::size_t VerbsSendQueue::send(std::span<const FrameToSend> in) {
-  if (posted_ - completed_ + in.size() > slots_.count / 2) poll();
+  // If it receives too, receives tell that the queue pair has failed.
+  const bool watched = pair_.sizes.receives > 0;
+  if (!watched || posted_ - completed_ + in.size() > slots_.count / 2) poll();
   const std::size_t room = slots_.count - static_cast<std::size_t>(posted_ - completed_);
   const std::size_t count = broken_ ? 0 : std::min({in.size(), room, kTxBurst});
   if (count == 0) return 0;
