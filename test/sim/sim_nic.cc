@@ -35,7 +35,8 @@ std::size_t SimNic::rx_burst(std::span<RxPacket> out, Time) {
 std::size_t SimNic::tx_burst(std::span<const Packet* const> in) {
   while (!leaving_.empty() && leaving_.front() <= now_) leaving_.pop_front();
   refused_ = false;
-  const auto data = std::find_if_not(in.begin(), in.end(), [](auto* each) { return each->control; });
+  const auto data =
+      std::find_if_not(in.begin(), in.end(), [](auto* each) { return each->control; });
   control_behind_data_ |= std::any_of(data, in.end(), [](auto* each) { return each->control; });
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (leaving_.size() >= config_.tx_queue) {

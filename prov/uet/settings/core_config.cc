@@ -40,9 +40,9 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
   cms::Parameters cms = params.core.cms;
   const auto preset = caps.loopback ? cms::Algorithm::None : cms::Algorithm::Nscc;
   cms.algorithm = params.cc_algorithm.value_or(preset);
-  // Rails without entropy of their own. A policy that recycles the entropy of ACKs would come to use
-  // one of few values alone, as an ACK stands for several packets; and packets of one value change
-  // their path when a rail comes or goes, so that their order tells nothing of losses.
+  // Rails without entropy of their own. A policy that recycles the entropy of ACKs would come to
+  // use one of few values alone, as an ACK stands for several packets; and packets of one value
+  // change their path when a rail comes or goes, so that their order tells nothing of losses.
   const bool few = caps.source_ports != 0 && caps.source_ports < kFewPaths;
   cms.path_inference &= !few;
   cms.paths = caps.per_packet_entropy

@@ -6,8 +6,8 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "nic/pdc_guard.h"
 #include "nic/guard/pds_packet.bpf.h"
+#include "nic/pdc_guard.h"
 
 #define GUARD_SECOND 1000000000ULL
 #define GUARD_PDS_BYTES 12 /* that the decision takes */
@@ -22,7 +22,8 @@ static __always_inline int guard_takes(__u64* until, __u64 now, __u64 interval, 
   return 1;
 }
 
-static __always_inline int guard_takes_per_second(__u64* until, __u64 now, __u64 rate, __u64 burst) {
+static __always_inline int guard_takes_per_second(__u64* until, __u64 now, __u64 rate,
+                                                  __u64 burst) {
   return guard_takes(until, now, GUARD_SECOND / rate, burst * (GUARD_SECOND / rate));
 }
 
@@ -44,8 +45,8 @@ static __always_inline int guard_knows(struct UetGuard* guard, __u64 name, __u64
   const __u32 at = name % UET_GUARD_NAMES;
   const __u32 rest = name >> 32;
   const __u32 seconds = now / GUARD_SECOND;
-  const int known = guard->names[at].name == rest &&
-                    seconds - guard->names[at].seconds <= UET_GUARD_MEMORY_S;
+  const int known =
+      guard->names[at].name == rest && seconds - guard->names[at].seconds <= UET_GUARD_MEMORY_S;
   guard->names[at].name = rest;
   guard->names[at].seconds = seconds;
   return known;
