@@ -24,8 +24,6 @@ std::uint64_t random_seed() {
 
 namespace {
 
-constexpr std::uint16_t kFewPaths = 8;
-
 // Also where FI_UET_SEED makes all else repeat itself.
 ri::KeySecret random_secret() {
   ri::KeySecret secret{};
@@ -43,11 +41,11 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
   // Rails without entropy of their own. A policy that recycles the entropy of ACKs would come to
   // use one of few values alone, as an ACK stands for several packets; and packets of one value
   // change their path when a rail comes or goes, so that their order tells nothing of losses.
-  const bool few = caps.source_ports != 0 && caps.source_ports < kFewPaths;
-  cms.path_inference &= !few;
-  cms.paths = caps.per_packet_entropy
-                  ? params.paths.value_or(few ? cms::PathPolicy::Bitmap : cms::kDefaultPaths)
-                  : cms::PathPolicy::Single;
+  const bool rails_alone = !nic.further_addresses().empty() && caps.source_ports != 0;
+  cms.path_inference &= !rails_alone;
+  cms.paths = caps.per_packet_entropy ? params.paths.value_or(rails_alone ? cms::PathPolicy::Bitmap
+                                                                          : cms::kDefaultPaths)
+                                      : cms::PathPolicy::Single;
   if (caps.source_ports != 0) {
     cms.path_count = std::min(cms.path_count, caps.source_ports);
     cms.train_packets = params.gso ? static_cast<std::uint32_t>(params.cc_train_packets) : 1;
