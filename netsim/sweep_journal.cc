@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 namespace uet::netsim {
 namespace {
@@ -36,6 +38,17 @@ class Print {
 
   std::uint64_t hash_ = 0xCBF29CE484222325ULL;
 };
+
+// Of a sweep that was killed, a process that was just being started has the file for a moment.
+bool lock(int file) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::seconds(1);
+  while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (Clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -66,7 +79,7 @@ SweepJournal::SweepJournal(const std::string& path) : path_(path) {
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file_ < 0) {
     complaint_ = path + ": " + std::strerror(errno) + "; name a file for it with --sweep-journal";
-  } else if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+  } else if (!lock(file_)) {
     complaint_ = path + ": another uet-sim runs this sweep; wait for it or end it";
   } else {
     read();
