@@ -8,7 +8,8 @@
 //  10  port       of both addresses
 //  12  address    IPv4: of Hello the first address of its sender, of Proof the further one
 //  16  cookie     of Challenge and Proof
-//  24  reserved   0
+//  24  nonce      of Hello; the other ones of that exchange repeat it, so that answers are not
+//  forged
 #pragma once
 
 #include <array>
@@ -38,6 +39,7 @@ struct RailMessage {
   std::uint16_t port = 0;
   std::array<std::uint8_t, 4> address{};
   std::uint64_t cookie = 0;
+  std::uint32_t nonce = 0;
 
   Bytes encode() const {
     Form form;
@@ -46,6 +48,7 @@ struct RailMessage {
     form.port = port;
     form.address = address;
     form.cookie = cookie;
+    form.nonce = nonce;
     Bytes bytes;
     wire::store(bytes.data(), form);
     return bytes;
@@ -56,8 +59,8 @@ struct RailMessage {
     Form form;
     std::memcpy(&form, bytes.data(), kBytes);
     if (form.magic != kMagic || form.kind < 1 || form.kind > 5) return {};
-    return RailMessage{static_cast<Kind>(form.kind), form.rail, form.port, form.address,
-                       form.cookie};
+    return RailMessage{
+        static_cast<Kind>(form.kind), form.rail, form.port, form.address, form.cookie, form.nonce};
   }
 
  private:
@@ -69,7 +72,7 @@ struct RailMessage {
     wire::be16 port;
     std::array<std::uint8_t, 4> address{};
     wire::be64 cookie;
-    wire::be32 reserved;
+    wire::be32 nonce;
   };
   static_assert(sizeof(Form) == kBytes && alignof(Form) == 1);
 };

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "base/siphash.h"
 
@@ -137,7 +136,8 @@ void RailsNic::hello(Peer& peer, std::size_t rail) {
        {.kind = RailMessage::Kind::Hello,
         .rail = static_cast<std::uint8_t>(rail),
         .port = self.port,
-        .address = bytes_of(self.ip)});
+        .address = bytes_of(self.ip),
+        .nonce = nonce(peer.ways[rail].ip, peer.first)});
 }
 
 // May the next packet to the peer take this rail? Asks ways that are silent.
@@ -203,9 +203,15 @@ std::uint64_t RailsNic::cookie(const FabricAddress& further, const FepAddress& f
   return siphash(key0_, key1_ ^ first.port, number(further) << 32 | number(first.ip));
 }
 
+std::uint32_t RailsNic::nonce(const FabricAddress& further, const FepAddress& first) const {
+  return static_cast<std::uint32_t>(
+      siphash(key1_, key0_ ^ first.port, number(further) << 32 | number(first.ip)));
+}
+
 void RailsNic::handle_hello(const RailMessage& message, const FepAddress& from, std::size_t rail) {
   const FepAddress first{.ip = address_of(message.address), .port = message.port};
-  RailMessage answer{.kind = RailMessage::Kind::Known, .rail = message.rail};
+  RailMessage answer{
+      .kind = RailMessage::Kind::Known, .rail = message.rail, .nonce = message.nonce};
   const auto known = sources_.find(from);
   const bool taken = rail == 0 ? from == first
                                : known != sources_.end() && known->second.first == first &&
@@ -225,7 +231,8 @@ void RailsNic::handle_proof(const RailMessage& message, const FepAddress& from) 
   if (message.cookie != cookie(further.ip, from) || rail == 0 || rail >= rails_.size()) return;
   if (sources_.size() >= kMostSources && !sources_.contains(further)) return;
   set_way(from, rail, further.ip, State::Up);
-  send(rail, further, {.kind = RailMessage::Kind::Known, .rail = message.rail});
+  send(rail, further,
+       {.kind = RailMessage::Kind::Known, .rail = message.rail, .nonce = message.nonce});
 }
 
 void RailsNic::handle(const RailMessage& message, const FepAddress& from, std::size_t rail) {
@@ -243,13 +250,15 @@ void RailsNic::handle(const RailMessage& message, const FepAddress& from, std::s
                                                 : nullptr;
   if (peer == nullptr || peer->ways[rail].ip != from.ip) return;
   Way& way = peer->ways[rail];
+  if (message.kind != Kind::Unknown && message.nonce != nonce(way.ip, peer->first)) return;
   switch (message.kind) {
     case Kind::Challenge:
       return send(0, peer->first,
                   {.kind = Kind::Proof,
                    .rail = message.rail,
                    .address = bytes_of(rails_[rail].nic->local_address().ip),
-                   .cookie = message.cookie});
+                   .cookie = message.cookie,
+                   .nonce = message.nonce});
     case Kind::Known:
       way = {.ip = way.ip, .state = State::Up};
       return;

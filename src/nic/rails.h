@@ -55,8 +55,8 @@ class RailsNic final : public Nic {
   ~RailsNic() override;
 
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
-  // A full rail's packets take the peer's other rails; those that no rail takes are copied, at most
-  // one burst, and leave first.
+  // Packets that a full rail refuses take another rail of the peer. If all are full, they are
+  // copied, at most one burst of them, and leave before any other packet.
   std::size_t tx_burst(std::span<const Packet* const> in) override;
   std::uint16_t source_port_for(const Packet&) override { return local_address().port; }
   void learn_further(const FepAddress& first, std::span<const FabricAddress> further) override;
@@ -122,6 +122,7 @@ class RailsNic final : public Nic {
   void hello(Peer& peer, std::size_t rail);
   void send(std::size_t rail, const FepAddress& to, RailMessage message);
   std::uint64_t cookie(const FabricAddress& further, const FepAddress& first) const;
+  std::uint32_t nonce(const FabricAddress& further, const FepAddress& first) const;
   void handle(const RailMessage& message, const FepAddress& from, std::size_t rail);
   void handle_hello(const RailMessage& message, const FepAddress& from, std::size_t rail);
   void handle_proof(const RailMessage& message, const FepAddress& from);

@@ -48,7 +48,7 @@ class VerbsSendQueue {
   void wait_for(std::uint64_t number);
   // A request has failed, and with it the queue pair.
   bool broken() const { return broken_; }
-  // The queue pair has been restarted: what was posted is lost, and PDS recovers.
+  // The queue pair has been restarted. Frames posted before are lost, and PDS sends them again.
   void restart();
   std::uint64_t gathered() const { return gathered_; }  // frames of several pieces, so far
 

@@ -319,7 +319,7 @@ TEST(WaitForSeveral, FourThreadsInSread_ShareTheCompletions) {
           fi_cq_tagged_entry entry{};
           const ssize_t count = fi_cq_sread(node.cq.get(), &entry, 1, nullptr, kPatience);
           if (count == 1 && --left == 0) {
-            // Nothing is to come for the others: those that sleep, and those about to.
+            // No completion is left for the other threads. One may begin its wait after a signal.
             for (; others > 0; std::this_thread::yield()) fi_cq_signal(node.cq.get());
           } else if (count != 1 && left > 0) {
             lost = true;

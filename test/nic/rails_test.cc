@@ -42,7 +42,8 @@ std::uint64_t bytes_sent(const std::string& interface) {
 class Rails : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (std::getenv("UET_E2E_RAILS") == nullptr) GTEST_SKIP() << "in_network with UET_E2E_RAILS";
+    if (std::getenv("UET_E2E_RAILS") == nullptr)
+      GTEST_SKIP() << "one network only: UET_E2E_RAILS is not set";
   }
 };
 

@@ -9,7 +9,7 @@
 //
 // UET_FAKE_VERBS, a list of words, takes things away: no_device, no_raw_packet, no_steering,
 // no_checksum, no_dmabuf. With "breaks" each queue pair fails once, at its kBreaksAt-th frame. With
-// "stalls" those that receive send nothing.
+// "stalls" a queue pair that also receives sends nothing.
 #include <infiniband/verbs.h>
 #undef ibv_query_port
 #undef ibv_reg_mr

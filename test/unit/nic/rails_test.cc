@@ -181,6 +181,16 @@ TEST_F(Rails, AForgedAddressIsNotTaken) {
   EXPECT_FALSE(b.receive(now).contains(77));
 }
 
+// A stranger that invents the peer's address cannot say that the peer takes our packets.
+TEST_F(Rails, AForgedAnswerProvesNothing) {
+  a.learn(b);
+  const RailMessage known{.kind = RailMessage::Kind::Known, .rail = 1};
+  const auto bytes = known.encode();
+  wire.queues[ip(1, 1).bytes].push_back({{bytes.begin(), bytes.end()}, {.ip = ip(1, 2)}, {}});
+  a.receive(now);
+  EXPECT_EQ(over_rail_1(), 1U) << "the Hello alone";
+}
+
 // The peer's second interface has another address: the old one is a stranger's.
 TEST_F(Rails, AnAddressThatWasReplacedIsNotTaken) {
   b.learn(a);
