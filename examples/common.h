@@ -30,6 +30,7 @@
 namespace example {
 
 inline constexpr std::chrono::seconds kPatience{30};  // longest wait for anything the peer does
+inline constexpr std::chrono::milliseconds kNap{1};   // longest sleep with nothing else looked at
 
 [[noreturn]] inline void fail(const std::string& what) { throw std::runtime_error(what); }
 
@@ -185,9 +186,14 @@ struct Introduction {
   std::uint64_t memory_key = 0;      // and as `key`
 };
 
-// How an endpoint makes progress: when it is polled, or by the provider itself, so that the process
-// may sleep until fd() is readable.
-enum class Progress { WhenPolled, Automatic };
+// How an endpoint makes progress: when it is polled, in fi_cq_sread, where the process sleeps, or
+// by the provider itself, so that the process may sleep until fd() is readable.
+enum class Progress { WhenPolled, Sleeping, Automatic };
+
+struct EndpointOptions {
+  Progress progress = Progress::WhenPolled;
+  bool ordered = false;  // messages to a peer arrive in the order of their sends
+};
 
 // One endpoint, its completion queue and its one peer.
 class Endpoint {
@@ -195,7 +201,7 @@ class Endpoint {
   // `capabilities`: FI_MSG, FI_TAGGED, FI_RMA; `local_host`: the address to use, hence the
   // interface.
   Endpoint(const std::string& provider, std::uint64_t capabilities, const std::string& local_host,
-           Progress progress = Progress::WhenPolled);
+           EndpointOptions options = {});
 
   // Registers memory that lives longer than this object, and returns what the peer needs to know.
   // The key is `key` unless the provider chooses keys.
@@ -212,7 +218,8 @@ class Endpoint {
       poll();
     }
   }
-  // Reads completions if there are any, and counts them.
+  // Reads completions if there are any, and counts them. Progress::Sleeping: waits for one, at most
+  // for kNap.
   void poll();
   // Completions of our own operations (sends, writes, reads), of receives, and of a peer's writes
   // with data (whose last data is kept): so many since the endpoint was opened.
@@ -236,6 +243,7 @@ class Endpoint {
     void operator()(fi_info* info) const { fi_freeinfo(info); }
   };
   std::unique_ptr<fi_info, FreeInfo> info_;
+  Progress progress_;
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;
   Owned<fid_cq> cq_;
@@ -250,13 +258,15 @@ class Endpoint {
 };
 
 inline Endpoint::Endpoint(const std::string& provider, std::uint64_t capabilities,
-                          const std::string& local_host, Progress progress) {
+                          const std::string& local_host, EndpointOptions options)
+    : progress_(options.progress) {
   // mr_mode lists all modes that we support. The answer holds only those that the provider needs.
   std::unique_ptr<fi_info, FreeInfo> hints(fi_allocinfo());
   hints->ep_attr->type = FI_EP_RDM;
   hints->caps = capabilities;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-  if (progress == Progress::Automatic) hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+  if (progress_ == Progress::Automatic) hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+  if (options.ordered) hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_SAS;
   hints->fabric_attr->prov_name = ::strdup(provider.c_str());  // fi_freeinfo frees it
 
   fi_info* found = nullptr;
@@ -277,7 +287,9 @@ inline Endpoint::Endpoint(const std::string& provider, std::uint64_t capabilitie
 
   fi_cq_attr cq_attr{};
   cq_attr.format = FI_CQ_FORMAT_DATA;
-  cq_attr.wait_obj = progress == Progress::Automatic ? FI_WAIT_FD : FI_WAIT_NONE;
+  cq_attr.wait_obj = progress_ == Progress::Automatic  ? FI_WAIT_FD
+                     : progress_ == Progress::Sleeping ? FI_WAIT_UNSPEC
+                                                       : FI_WAIT_NONE;
   fid_cq* cq = nullptr;
   check(fi_cq_open(domain, &cq_attr, &cq, nullptr), "fi_cq_open");
   cq_.reset(cq);
@@ -334,7 +346,11 @@ inline bool Endpoint::sleep(std::chrono::milliseconds patience) {
 
 inline void Endpoint::poll() {
   std::array<fi_cq_data_entry, 64> entries;
-  const ssize_t count = fi_cq_read(cq_.get(), entries.data(), entries.size());
+  const int nap_ms = static_cast<int>(kNap.count());
+  const ssize_t count =
+      progress_ == Progress::Sleeping
+          ? fi_cq_sread(cq_.get(), entries.data(), entries.size(), nullptr, nap_ms)
+          : fi_cq_read(cq_.get(), entries.data(), entries.size());
   if (count == -FI_EAGAIN) return;
   if (count == -FI_EAVAIL) {
     fi_cq_err_entry error{};

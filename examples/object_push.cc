@@ -95,7 +95,8 @@ int run_client(const Options& options) {
   Socket socket = Socket::accept_one(options.port);
   std::vector<std::uint64_t> memory(options.bytes / sizeof(std::uint64_t));
   Verdict verdict;
-  Endpoint endpoint(options.provider, FI_MSG | FI_RMA, socket.local_host(), Progress::Automatic);
+  Endpoint endpoint(options.provider, FI_MSG | FI_RMA, socket.local_host(),
+                    {Progress::Automatic, false});
   const auto post_receive = [&] {
     endpoint.post("posting the receive", [&] {
       return fi_recv(endpoint.ep(), &verdict, sizeof verdict, nullptr, FI_ADDR_UNSPEC, nullptr);

@@ -7,11 +7,16 @@
 //   --mode bw      one-way messages of --size, --window in flight, in MB/s (10^6 bytes)
 //          bidir   the same both ways at a time, the sum of both
 //          rate    the same in messages per second
-//          lat     ping-pong, microseconds one way; injected up to the provider's inject_size, as
-//                  fabtests and MPI do
+//          lat     ping-pong, microseconds one way: the mean, and percentiles; injected up to the
+//                  provider's inject_size, as fabtests and MPI do
+//          beside  the same, while the client has --window writes of 1 MiB to the server in flight;
+//                  --size up to the provider's inject_size
 //          write   fi_write, --window in flight, in MB/s
 //          read    fi_read, --window in flight, in MB/s
-//   --tagged       tagged messages (bw, bidir, rate, lat)
+//   --tagged       tagged messages (bw, bidir, rate, lat, beside)
+//   --ordered      messages arrive in the order that they were sent in (FI_ORDER_SAS)
+//   --sleep        wait for completions in fi_cq_sread instead of polling
+//   --megabytes N  bw: send so many MB/s at most
 //   --size BYTES (64)  --iterations N (10000)  --window N (64)  --provider NAME (uet)
 //   --plan MODE:SIZE:ITERATIONS:WINDOW[,...]   several measurements, one after the other
 //   --clients N (1)  of one server; bw and rate only; the server prints the result, the sum of all
@@ -22,7 +27,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -37,8 +44,12 @@ using example::Socket;
 
 constexpr std::uint64_t kTag = 42;
 
+constexpr std::uint64_t kStreamed = 1 << 20;  // bytes of a write beside a ping-pong
+
 struct Measurement {
   bool rma() const { return mode == "write" || mode == "read"; }
+  bool beside() const { return mode == "beside"; }
+  bool ping_pong() const { return mode == "lat" || beside(); }
   bool one_way() const { return mode == "bw" || mode == "rate"; }
 
   std::string mode = "bw";
@@ -50,21 +61,31 @@ struct Measurement {
 struct Options {
   bool server = false;
   bool tagged = false;
+  bool ordered = false;
+  bool sleep = false;
   std::string client_of;
   std::string provider = "uet";
   std::string port = "7472";
   std::uint64_t clients = 1;
+  std::uint64_t megabytes = 0;  // per second; 0: as many as possible
   std::vector<Measurement> plan;
 
   std::uint64_t most_bytes() const {
     std::uint64_t most = 0;
-    for (const Measurement& one : plan) most = std::max(most, 2 * one.window * one.size);
+    for (const Measurement& one : plan) {
+      most = std::max(most, one.window * (2 * one.size + (one.beside() ? kStreamed : 0)));
+    }
     return most;
   }
   std::uint64_t capabilities() const {
     std::uint64_t needed = 0;
-    for (const Measurement& one : plan) needed |= one.rma() ? FI_MSG | FI_RMA : FI_MSG | FI_TAGGED;
+    for (const Measurement& one : plan) {
+      needed |= FI_MSG | (one.rma() || one.beside() ? FI_RMA : 0) | (one.rma() ? 0 : FI_TAGGED);
+    }
     return needed;
+  }
+  example::EndpointOptions endpoint() const {
+    return {sleep ? example::Progress::Sleeping : example::Progress::WhenPolled, ordered};
   }
 };
 
@@ -77,7 +98,8 @@ class Bench {
       : options_(options),
         sockets_(std::move(sockets)),
         memory_(options.most_bytes()),
-        endpoint_(options.provider, options.capabilities(), sockets_[0].local_host()) {
+        endpoint_(options.provider, options.capabilities(), sockets_[0].local_host(),
+                  options.endpoint()) {
     const Introduction own = endpoint_.introduce(memory_.data(), memory_.size());
     for (Socket& socket : sockets_) {
       socket.send(own);
@@ -86,11 +108,18 @@ class Bench {
     }
   }
 
+  // Microseconds one way of each ping-pong of the last run(), from the shortest to the longest.
+  const std::vector<double>& latencies() const { return latencies_; }
   // Returns the seconds that it took.
   double run(const Measurement& now) {
     now_ = now;
     if (options_.server) now_.iterations *= sockets_.size();
-    posted_ = receives_posted_ = 0;
+    posted_ = receives_posted_ = streamed_ = 0;
+    latencies_.clear();
+    latencies_.reserve(now_.ping_pong() ? now_.iterations : 0);
+    if (now_.beside() && !injects()) {
+      example::fail("beside a stream the provider must be able to inject --size");
+    }
     sent_before_ = endpoint_.sent();
     received_before_ = endpoint_.received();
     if (receives()) {
@@ -99,7 +128,7 @@ class Bench {
     // All are ready; a first exchange of messages also sets up what the provider sets up lazily.
     meet_at_socket();
     const auto start = std::chrono::steady_clock::now();
-    if (now_.mode == "lat") {
+    if (now_.ping_pong()) {
       ping_pong();
     } else if (now_.mode == "bidir") {
       exchange();
@@ -111,6 +140,7 @@ class Bench {
     }
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
     meet_at_socket();
+    std::sort(latencies_.begin(), latencies_.end());
     return time.count();
   }
 
@@ -159,8 +189,17 @@ class Bench {
   // Client: everything out, never more than the window in flight; then, for messages, the word of
   // the server that all have arrived.
   void stream() {
-    while (posted_ < now_.iterations) {
-      if (posted_ - sent() < now_.window) {
+    using Seconds = std::chrono::duration<double>;
+    const auto start = std::chrono::steady_clock::now();
+    const double per_post = options_.megabytes == 0 ? 0
+                                                    : static_cast<double>(now_.size) / 1e6 /
+                                                          static_cast<double>(options_.megabytes);
+    // The time that belongs to the last message passes too: the rate is never above the option.
+    for (;;) {
+      const bool due = per_post == 0 || Seconds(std::chrono::steady_clock::now() - start).count() >=
+                                            static_cast<double>(posted_) * per_post;
+      if (due && posted_ == now_.iterations) break;
+      if (due && posted_ - sent() < now_.window) {
         post_operation();
       } else {
         endpoint_.poll();
@@ -183,7 +222,8 @@ class Bench {
   // The provider must be called for as long as a client may need it.
   void serve_until_clients_are_done() {
     for (Socket& socket : sockets_) {
-      for (std::uint64_t round = 0; round % 256 != 0 || !socket.readable(); ++round) {
+      for (std::uint64_t round = 0; round % (options_.sleep ? 1 : 256) != 0 || !socket.readable();
+           ++round) {
         endpoint_.poll();
       }
       socket.receive<std::uint8_t>();
@@ -206,14 +246,41 @@ class Bench {
   }
 
   void ping_pong() {
+    using Microseconds = std::chrono::duration<double, std::micro>;
+    auto before = std::chrono::steady_clock::now();
     for (std::uint64_t i = 0; i < now_.iterations; ++i) {
       if (!options_.server) post_operation();
-      example::wait_until(endpoint_, "the other's message", [&] { return received() > i; });
+      example::wait_until(endpoint_, "the other's message", [&] {
+        keep_streaming();
+        return received() > i;
+      });
       if (receives_posted_ < now_.iterations) post_receive();
       if (options_.server) post_operation();
+      const auto now = std::chrono::steady_clock::now();
+      latencies_.push_back(Microseconds(now - before).count() / 2);
+      before = now;
+    }
+    if (now_.beside()) {
+      example::wait_until(endpoint_, "the writes", [&] { return sent() == streamed_; });
+      if (options_.server) return serve_until_clients_are_done();
+      return say_to_all();
     }
     if (injects()) return;  // which completes nothing
     example::wait_until(endpoint_, "completions", [&] { return sent() == now_.iterations; });
+  }
+
+  // The client of a ping-pong beside a stream: as many writes in flight as the window allows.
+  void keep_streaming() {
+    if (!now_.beside() || options_.server) return;
+    while (streamed_ - sent() < now_.window) {
+      const std::uint64_t offset =
+          2 * now_.window * now_.size + streamed_ % now_.window * kStreamed;
+      endpoint_.post("posting a write", [&] {
+        return fi_write(endpoint_.ep(), memory_.data() + offset, kStreamed, endpoint_.descriptor(),
+                        endpoint_.peer(), peer_.memory_address + offset, peer_.memory_key, nullptr);
+      });
+      ++streamed_;
+    }
   }
 
   void say_to_all() {
@@ -233,7 +300,7 @@ class Bench {
   }
   bool receives() const { return !now_.rma() && (options_.server || !now_.one_way()); }
   bool injects() const {
-    return now_.mode == "lat" && now_.size <= endpoint_.info().tx_attr->inject_size;
+    return now_.ping_pong() && now_.size <= endpoint_.info().tx_attr->inject_size;
   }
   std::uint64_t sent() const { return endpoint_.sent() - sent_before_; }
   std::uint64_t received() const { return endpoint_.received() - received_before_; }
@@ -244,20 +311,29 @@ class Bench {
   std::vector<std::byte> memory_;
   Endpoint endpoint_;
   Introduction peer_;
+  std::vector<double> latencies_;
   std::uint64_t posted_ = 0;
+  std::uint64_t streamed_ = 0;  // writes beside a ping-pong
   std::uint64_t receives_posted_ = 0;
   std::uint64_t sent_before_ = 0;
   std::uint64_t received_before_ = 0;
 };
 
-void print_result(const Options& options, const Measurement& one, double seconds) {
+// The smallest of the sorted values that at least `part` of all do not exceed.
+double percentile(const std::vector<double>& sorted, double part) {
+  const double rank = std::ceil(part * static_cast<double>(sorted.size()));
+  return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
+void print_result(const Options& options, const Measurement& one, double seconds,
+                  const std::vector<double>& latencies) {
   const auto count = static_cast<double>(one.iterations * options.clients);
   double value = count * static_cast<double>(one.size) / seconds / 1e6;
   const char* unit = "MB/s";
   if (one.mode == "rate") {
     value = count / seconds;
     unit = "messages/s";
-  } else if (one.mode == "lat") {
+  } else if (one.ping_pong()) {
     value = seconds / count / 2 * 1e6;
     unit = "us";
   } else if (one.mode == "bidir") {
@@ -265,10 +341,15 @@ void print_result(const Options& options, const Measurement& one, double seconds
   }
   std::printf(
       "result: %.3f %s mode=%s tagged=%d size=%llu iterations=%llu window=%llu "
-      "clients=%llu provider=%s\n",
+      "clients=%llu provider=%s",
       value, unit, one.mode.c_str(), options.tagged, static_cast<unsigned long long>(one.size),
       static_cast<unsigned long long>(one.iterations), static_cast<unsigned long long>(one.window),
       static_cast<unsigned long long>(options.clients), options.provider.c_str());
+  if (!latencies.empty()) {
+    std::printf(" p50=%.3f p99=%.3f p999=%.3f", percentile(latencies, 0.5),
+                percentile(latencies, 0.99), percentile(latencies, 0.999));
+  }
+  std::printf("\n");
   std::fflush(stdout);
 }
 
@@ -300,7 +381,7 @@ bool parse_plan(std::string_view text, std::vector<Measurement>& plan) {
 
 bool is_possible(const Options& options, const Measurement& one) {
   if (options.clients > 1) return one.one_way();
-  return one.rma() || one.one_way() || one.mode == "lat" || one.mode == "bidir";
+  return one.rma() || one.one_way() || one.ping_pong() || one.mode == "bidir";
 }
 
 bool parse(int argc, char** argv, Options& options) {
@@ -309,14 +390,22 @@ bool parse(int argc, char** argv, Options& options) {
                                                              {"--mode", &only.mode},
                                                              {"--provider", &options.provider},
                                                              {"--port", &options.port}};
-  const std::pair<std::string_view, std::uint64_t*> numbers[] = {{"--size", &only.size},
-                                                                 {"--iterations", &only.iterations},
-                                                                 {"--window", &only.window},
-                                                                 {"--clients", &options.clients}};
+  const std::pair<std::string_view, std::uint64_t*> numbers[] = {
+      {"--size", &only.size},
+      {"--iterations", &only.iterations},
+      {"--window", &only.window},
+      {"--clients", &options.clients},
+      {"--megabytes", &options.megabytes}};
+  const std::pair<std::string_view, bool*> switches[] = {{"--server", &options.server},
+                                                         {"--tagged", &options.tagged},
+                                                         {"--ordered", &options.ordered},
+                                                         {"--sleep", &options.sleep}};
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
-    if (name == "--server" || name == "--tagged") {
-      (name == "--server" ? options.server : options.tagged) = true;
+    const auto* const found = std::find_if(std::begin(switches), std::end(switches),
+                                           [&](const auto& one) { return one.first == name; });
+    if (found != std::end(switches)) {
+      *found->second = true;
       continue;
     }
     if (++i == argc) return false;
@@ -359,9 +448,10 @@ int main(int argc, char** argv) {
   if (!parse(argc, argv, options)) {
     std::fprintf(stderr,
                  "use: %s --server | --client ADDRESS\n"
-                 "  [--mode bw|bidir|rate|lat|write|read] [--tagged] [--size BYTES]\n"
-                 "  [--iterations N] [--window N] [--plan MODE:SIZE:ITERATIONS:WINDOW,...]\n"
-                 "  [--clients N] [--provider NAME] [--port PORT]\n",
+                 "  [--mode bw|bidir|rate|lat|beside|write|read] [--tagged] [--ordered] [--sleep]\n"
+                 "  [--size BYTES] [--iterations N] [--window N] [--megabytes N]\n"
+                 "  [--plan MODE:SIZE:ITERATIONS:WINDOW,...] [--clients N] [--provider NAME]\n"
+                 "  [--port PORT]\n",
                  argv[0]);
     return 2;
   }
@@ -369,7 +459,8 @@ int main(int argc, char** argv) {
     Bench bench(options, meet(options));
     for (const Measurement& one : options.plan) {
       const double seconds = bench.run(one);
-      if (options.server == (options.clients > 1)) print_result(options, one, seconds);
+      if (options.server == (options.clients > 1))
+        print_result(options, one, seconds, bench.latencies());
     }
     return 0;
   } catch (const std::exception& error) {
