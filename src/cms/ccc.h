@@ -41,9 +41,11 @@ inline constexpr std::uint32_t kDefaultAckTrigger = 64 * 1024;
 struct Parameters {
   Algorithm algorithm = Algorithm::Nscc;
   PathPolicy paths = PathPolicy::Single;
-  std::uint32_t mtu_bytes = 4096;                              // largest nominal packet of this FEP
-  std::uint64_t link_rate_bps = 10'000'000'000;                // CMS-723
-  std::uint64_t remote_rate_bps = UINT64_MAX;                  // of the peers' links, if known
+  std::uint32_t mtu_bytes = 4096;                // largest nominal packet of this FEP
+  std::uint64_t link_rate_bps = 10'000'000'000;  // CMS-723
+  std::uint64_t remote_rate_bps = UINT64_MAX;    // of the peers' links, if known
+  // False: link_rate_bps is that of an interface, behind which the way may be slower (CMS-724).
+  bool rate_is_stated = true;
   std::optional<Duration> base_rtt;                            // Rcfg; empty = measured (CMS-710)
   Duration default_base_rtt = std::chrono::microseconds(100);  // until measured
   std::uint64_t max_window_bytes = 1 << 20;     // never more in flight (receive buffer of the peer)

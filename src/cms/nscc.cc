@@ -138,7 +138,29 @@ QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool ce,
   return did;
 }
 
-bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double delay_us) {
+bool has_slow_hosts(const NsccState& s) { return s.host.us() > s.base_rtt_us; }
+
+// CMS-724: gains that follow from a long round trip and the rate of an interface are so wide that
+// one ACK could raise a small window a hundredfold, though the way may be a slow one.
+bool has_wide_gains(const NsccConstants& c) {
+  return !c.parameters->rate_is_stated && c.scaling_b() > kWideTarget;
+}
+
+// The part of an increase that is due after `arrived_bytes` have been reported.
+double bounded_increase(const NsccState& s, const NsccConstants& c, double increase_bytes,
+                        double arrived_bytes, Time now) {
+  const bool wide = has_wide_gains(c);
+  if (!wide && !has_slow_hosts(s)) return increase_bytes;
+  const double doubled_bytes = std::min({increase_bytes, arrived_bytes, s.cwnd_bytes});
+  const double since_loss_us = to_us(now - s.last_loss_round);
+  if (!wide || s.safe_bytes == 0 || since_loss_us > kRememberLossRtts * nscc_loop_us(s)) {
+    return doubled_bytes;
+  }
+  const double safe_bytes = std::max(0.0, s.safe_bytes - s.cwnd_bytes);
+  return std::min(doubled_bytes, safe_bytes + kCautiousGrowth * arrived_bytes);
+}
+
+bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double delay_us, Time now) {
   if (delay_us >= nscc_quiet_us(s, c)) {
     s.fi_count_bytes = 0;
     s.increase_mode = false;
@@ -146,7 +168,8 @@ bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double de
   }
   s.fi_count_bytes += bytes;
   if (s.fi_count_bytes <= s.cwnd_bytes && !s.increase_mode) return false;
-  s.set_cwnd(s.cwnd_bytes + c.fi_scale() * loop_gain(s, c) * bytes);
+  const double increase_bytes = c.fi_scale() * loop_gain(s, c) * bytes;
+  s.set_cwnd(s.cwnd_bytes + bounded_increase(s, c, increase_bytes, bytes, now));
   s.counts->fast_increase_bytes += static_cast<std::uint64_t>(bytes);
   s.increase_mode = true;
   return true;
@@ -178,17 +201,15 @@ NsccReaction react(NsccState& s, const NsccConstants& c, double bytes, bool ce, 
     s.inc_bytes2 += c.fi_bytes() * loop_gain(s, c) * bytes;
     return NsccReaction::Fair;
   }
-  if (fast_increase(s, c, bytes, delay_us)) return NsccReaction::FastIncrease;
+  if (fast_increase(s, c, bytes, delay_us, now)) return NsccReaction::FastIncrease;
   s.inc_bytes2 += c.alpha_bytes_per_us * loop_gain(s, c) * bytes * (target_us - delay_us);
   return NsccReaction::Rise;
 }
 
 // Step 7. Dividing by W gives every flow the same increase per round trip (CMS-122). Where hosts
-// take longer than the network, gains and target are so wide that one ACK could raise a small
-// window a hundredfold, though it may be a slow path that it came over. There eta is added once per
-// loop, and no increase is greater than what has arrived, or than the window.
+// take longer than the network, eta is added once per loop.
 void apply_increase(NsccState& s, const NsccConstants& c, Time now) {
-  const bool slow_hosts = s.host.us() > s.base_rtt_us;
+  const bool slow_hosts = has_slow_hosts(s);
   const double gain = loop_gain(s, c);
   const double period_us = c.adjust_period_us() * (slow_hosts ? gain : 1);
   const bool period_over = to_us(now - s.last_adjust_time) >= period_us;
@@ -198,11 +219,8 @@ void apply_increase(NsccState& s, const NsccConstants& c, Time now) {
     increase_bytes += c.eta_bytes() * gain;
     s.last_adjust_time = now;
   }
-  if (slow_hosts) {
-    const double arrived_bytes = static_cast<double>(s.received_bytes);
-    increase_bytes = std::min({increase_bytes, arrived_bytes, s.cwnd_bytes});
-  }
-  s.set_cwnd(s.cwnd_bytes + increase_bytes);
+  const double arrived_bytes = static_cast<double>(s.received_bytes);
+  s.set_cwnd(s.cwnd_bytes + bounded_increase(s, c, increase_bytes, arrived_bytes, now));
   drop_increase(s);
 }
 
@@ -400,6 +418,10 @@ void nscc_on_trim(NsccState& s, const NsccConstants& c, std::uint32_t bytes,
 }
 
 void nscc_on_inferred_loss(NsccState& s, std::uint32_t bytes, LossCause cause, Time now) {
+  if (to_us(now - s.last_loss_round) > nscc_loop_us(s)) {
+    s.safe_bytes = s.cwnd_bytes / 2;
+    s.last_loss_round = now;
+  }
   s.set_cwnd(s.cwnd_bytes - bytes);
   note_ignored(s, bytes);
   s.bytes_ignored += bytes;

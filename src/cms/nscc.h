@@ -29,6 +29,10 @@ inline constexpr double kLightLoadOfBdp = 0.25;  // "light load" of CMS-711
 inline constexpr double kCloseOfTarget = 0.25;   // and "close to the base RTT" (RttNoise)
 inline constexpr double kNoiseAgeRtts = 1000;
 inline constexpr double kRaiseLimitOfConfig = 4;
+// Of the reference round trip time: a longer target makes gains wide (CMS-724).
+inline constexpr double kWideTarget = 4;
+inline constexpr double kCautiousGrowth = 1.0 / 16;  // of what arrives, beyond a window that lost
+inline constexpr double kRememberLossRtts = 100;
 
 // Constants that follow from the configuration (CMS 2.1). Each context has its own, since the base
 // RTT may be measured; so only constants whose computation takes a division are stored.
@@ -126,12 +130,14 @@ struct NsccState : Window {
   std::int64_t last_peak_bytes = 0;  // ... and in the one before
   HostDelay host;
   std::optional<Time> delayed_since;  // all samples since then showed a queue
-  double before_collapse_bytes = 0;   // window before CMS-135 took all, 0 = it did not
-  Counters* counts = nullptr;         // SharedParameters::counts
-  bool trigger_qa = false;            // a packet was trimmed since the last quick adapt
-  bool increase_mode = false;         // fast increase is running
-  bool ecn_seen = false;              // a CE mark came from this peer (CMS-703)
-  bool silent_since_rto = false;      // no ACK since the last RTO (CMS-135)
+  double safe_bytes = 0;   // half the window when packets were lost (CMS-724), 0 = none were
+  Time last_loss_round{};  // when the first packet of a round trip with losses was found lost
+  double before_collapse_bytes = 0;  // window before CMS-135 took all, 0 = it did not
+  Counters* counts = nullptr;        // SharedParameters::counts
+  bool trigger_qa = false;           // a packet was trimmed since the last quick adapt
+  bool increase_mode = false;        // fast increase is running
+  bool ecn_seen = false;             // a CE mark came from this peer (CMS-703)
+  bool silent_since_rto = false;     // no ACK since the last RTO (CMS-135)
 };
 
 // The effect of an ACK on the window; for counters and tests.

@@ -636,6 +636,47 @@ TEST(Nscc, Cms8_4_GarbageFeedback_LeavesOnePacketPerRtt) {
   }
 }
 
+// The rate of an interface at 1 ms: what one ACK reports opens a small window by no more. A stated
+// rate, or the round trip of a data centre, opens it as CMS 2.1 has it.
+TEST(NsccOnAck, Cms724_RateNotStated_WindowFollowsArrivals) {
+  for (const double rtt_us : {1000.0, 12.0}) {
+    for (const bool stated : {true, false}) {
+      for (const bool idle : {true, false}) {  // fast increase, RISE
+        Parameters p = reference_network(false);
+        p.base_rtt = us(rtt_us);
+        p.max_window_bytes = 100 << 20;
+        p.rate_is_stated = stated;
+        Model m(p);
+        const double before = m.s.cwnd_bytes = 40'000;
+        const auto reaction = m.ack(2 * rtt_us, 50'000, false, idle ? rtt_us : 1.2 * rtt_us);
+        EXPECT_EQ(reaction, idle ? NsccReaction::FastIncrease : NsccReaction::Rise);
+        if (stated || rtt_us < 100) {
+          EXPECT_GT(m.s.cwnd_bytes, before + (rtt_us > 100 ? 1'000'000 : 0));
+        } else {
+          EXPECT_GT(m.s.cwnd_bytes, before + 30'000) << "it doubles";
+          EXPECT_LE(m.s.cwnd_bytes, before + (idle ? 2 : 1) * 50'000) << "eta comes on top";
+        }
+      }
+    }
+  }
+}
+
+TEST(NsccOnAck, Cms724_AfterALoss_SlowGrowthBeyondHalf) {
+  Parameters p = reference_network(false);
+  p.base_rtt = us(1000);
+  p.max_window_bytes = 100 << 20;
+  p.rate_is_stated = false;
+  Model m(p);
+  m.s.cwnd_bytes = 80'000;
+  for (int i = 0; i < 10; ++i) m.loss(5000 + i, 4000);  // half of them
+  expect_close(m.s.cwnd_bytes, 40'000);
+  m.ack(7000, 40'000, false, 1200);
+  EXPECT_LE(m.s.cwnd_bytes, 40'000 + 40'000 / 16);
+  EXPECT_GT(m.s.cwnd_bytes, 42'000);
+  m.ack(200'000, 40'000, false, 1200);
+  EXPECT_GT(m.s.cwnd_bytes, 80'000) << "forgotten";
+}
+
 // --- Closed loop, CMS 2.9 ----------------------------------------------------------------------
 
 test::Bottleneck::Config incast(bool trimming, bool ecn, std::size_t flows) {
