@@ -21,10 +21,6 @@ constexpr double kBarrenEveryUs = 5;  // passes without any packet: one in so ma
 constexpr std::uint64_t kBarrenAllowed = 1000;
 constexpr double kRaiseLimit = 4;  // CMS-142
 
-std::span<const std::byte> head_of(const NetPacket& packet) {
-  return {packet.head.data(), packet.head_bytes};
-}
-
 // Packets that a target refused leave no trace in what it reports (PDS-211).
 bool refused_any(const pds::Counters& counters) {
   std::uint64_t refused = 0;
@@ -55,23 +51,37 @@ void Checks::before_pass(bool held) {
 void Checks::on_sent(const NetPacket& packet) {
   wire::RequestHeader request;
   if (packet.traffic_class == TrafficClass::Data) {
-    if (wire::RequestHeader::decode(head_of(packet), request)) request_sent(packet, request);
+    if (wire::RequestHeader::decode(packet.head(), request)) request_sent(packet, request);
     return;
   }
   wire::AckHeader ack;
   wire::ControlHeader control;
-  if (wire::AckHeader::decode(head_of(packet), ack)) {
+  if (wire::AckHeader::decode(packet.head(), ack)) {
     ack_sent(packet, ack);
-  } else if (wire::ControlHeader::decode(head_of(packet), control)) {
+  } else if (wire::ControlHeader::decode(packet.head(), control)) {
     using wire::CpType;
     // A control packet with a PSN takes the values of the PDC in turn with its requests.
-    const auto stream = streams_.find(key(packet.source, control.spdcid));
-    if (stream != streams_.end()) note_entropy(stream->second, packet.entropy);
+    Stream* const stream = find_stream(packet.source, control.spdcid);
+    if (stream != nullptr) note_entropy(*stream, packet.entropy);
     if (control.ctl_type == CpType::Credit) credit_given(packet, control.dpdcid, control.payload);
-    if (control.ctl_type == CpType::CreditRequest) {
-      credit_asked(packet, control.spdcid, control.payload);
-    }
   }
+}
+
+Checks::Stream* Checks::find_stream(std::uint32_t source, PdcId pdc) {
+  if (source >= newest_.size()) newest_.resize(network_.host_count());
+  Newest& newest = newest_[source];
+  if (newest.stream != nullptr && newest.pdc == pdc) return newest.stream;
+  const auto entry = streams_.find(key(source, pdc));
+  if (entry == streams_.end()) return nullptr;
+  newest = {pdc, &entry->second};
+  return newest.stream;
+}
+
+Checks::Stream& Checks::make_stream(std::uint32_t source, PdcId pdc) {
+  if (Stream* const stream = find_stream(source, pdc); stream != nullptr) return *stream;
+  Stream& made = streams_[key(source, pdc)];
+  newest_[source] = {pdc, &made};
+  return made;
 }
 
 void Checks::note_entropy(Stream& stream, std::uint16_t entropy) {
@@ -80,7 +90,7 @@ void Checks::note_entropy(Stream& stream, std::uint16_t entropy) {
 }
 
 void Checks::request_sent(const NetPacket& packet, const wire::RequestHeader& request) {
-  Stream& stream = streams_[key(packet.source, request.spdcid)];
+  Stream& stream = make_stream(packet.source, request.spdcid);
   if (request.syn && stream.start != request.start_psn()) {
     stream = Stream{};
     stream.start = request.start_psn();
@@ -88,33 +98,28 @@ void Checks::request_sent(const NetPacket& packet, const wire::RequestHeader& re
   if (!request.retx) {
     sent_.push_back({packet.destination, packet.dscp, request.rod() ? request.spdcid : PdcId{}});
   }
-  if (cms::uses_credit(network_.config().fep.cms.algorithm)) {
-    stream.ccc_id = request.ccc_id;
-    credit_asked(packet, request.spdcid, request.credit_target);
-  }
   ++stream.sends;
   note_entropy(stream, packet.entropy);
   check_entropy(packet, request.rod(), stream);
 }
 
 Checks::Credit& Checks::credit_of(std::uint32_t source, std::uint32_t destination,
-                                  const Stream& stream) {
-  return credits_[std::uint64_t{source} << 32 | std::uint64_t{destination} << 8 | stream.ccc_id];
+                                  const Incoming& incoming) {
+  return credits_[std::uint64_t{source} << 32 | std::uint64_t{destination} << 8 | incoming.ccc_id];
 }
 
-void Checks::credit_asked(const NetPacket& packet, PdcId pdc, std::uint32_t target) {
-  const auto entry = streams_.find(key(packet.source, pdc));
-  if (entry == streams_.end()) return;
-  Credit& credit = credit_of(packet.source, packet.destination, entry->second);
+// A request for credit has arrived.
+void Checks::credit_asked(const NetPacket& packet, const Incoming& incoming, std::uint32_t target) {
+  Credit& credit = credit_of(packet.source, packet.destination, incoming);
   if (cms::credit_ahead(target, credit.target) > 0) credit.target = target;
 }
 
 // 3: credit is never taken back, and no more is given than was asked for. (A target may fall, which
 // means nothing: CMS-214.)
 void Checks::credit_given(const NetPacket& packet, PdcId pdc, std::uint32_t granted) {
-  const auto entry = streams_.find(key(packet.destination, pdc));
-  if (entry == streams_.end()) return;
-  Credit& credit = credit_of(packet.destination, packet.source, entry->second);
+  const Incoming* const incoming = find_incoming(packet.destination, packet.source, pdc);
+  if (incoming == nullptr) return;
+  Credit& credit = credit_of(packet.destination, packet.source, *incoming);
   const bool back = granted != credit.granted && cms::credit_ahead(granted, credit.granted) == 0;
   if (back) {
     complain(packet.source, "takes credit back: " + std::to_string(granted) + " units after " +
@@ -170,9 +175,9 @@ void Checks::ack_sent(const NetPacket& packet, const wire::AckHeader& ack) {
   if (ack.type != wire::PdsType::AckCc) return;
   if (ack.cc_type == wire::CcType::Credit) return credit_given(packet, ack.dpdcid, ack.credit);
   if (ack.cc_type != wire::CcType::Nscc || held_) return;
-  const auto entry = streams_.find(key(packet.destination, ack.dpdcid));
-  if (entry == streams_.end()) return;
-  const std::uint64_t arrived = entry->second.nominal_bytes;
+  const Incoming* const incoming = find_incoming(packet.destination, packet.source, ack.dpdcid);
+  if (incoming == nullptr) return;
+  const std::uint64_t arrived = incoming->nominal_bytes;
   const auto expected =
       static_cast<std::uint32_t>((arrived + wire::kCcByteUnit - 1) / wire::kCcByteUnit) & 0xFFFFFF;
   if (ack.rcvd_bytes == expected) return;
@@ -183,30 +188,68 @@ void Checks::ack_sent(const NetPacket& packet, const wire::AckHeader& ack) {
                               std::to_string(expected) + " that arrived");
 }
 
+Checks::Incoming* Checks::find_incoming(std::uint32_t source, std::uint32_t destination,
+                                        PdcId pdc) {
+  if (destination >= newest_incoming_.size()) newest_incoming_.resize(network_.host_count());
+  NewestIncoming& newest = newest_incoming_[destination];
+  const std::uint64_t wanted = key(source, destination, pdc);
+  if (newest.incoming != nullptr && newest.key == wanted) return newest.incoming;
+  const auto entry = incoming_.find(wanted);
+  if (entry == incoming_.end()) return nullptr;
+  newest = {wanted, &entry->second};
+  return newest.incoming;
+}
+
+// A PDC begins with requests that have SYN, and stays without until one has been acknowledged.
+Checks::Incoming* Checks::incoming_of(const NetPacket& packet, const wire::RequestHeader& request) {
+  Incoming* incoming = find_incoming(packet.source, packet.destination, request.spdcid);
+  if (!request.syn) return incoming;
+  const Psn start = request.start_psn();
+  if (incoming != nullptr && incoming->start == start) return incoming;
+  if (incoming == nullptr) {
+    incoming = &incoming_[key(packet.source, packet.destination, request.spdcid)];
+  }
+  *incoming = {};
+  incoming->start = start;
+  return incoming;
+}
+
+void Checks::note_arrival(const NetPacket& packet, Psn psn, Incoming& incoming) {
+  const auto place = static_cast<std::size_t>(psn - incoming.start);
+  if (place >= incoming.arrived.size()) incoming.arrived.resize(place + 1);
+  if (incoming.arrived[place]) return;
+  incoming.arrived[place] = true;
+  incoming.nominal_bytes += cms::nominal_packet_bytes(packet.pds_bytes);
+}
+
 void Checks::on_delivered(const NetPacket& packet) {
+  using wire::CpType;
   wire::RequestHeader request;
   wire::ControlHeader control;
-  if (packet.trimmed) return;
-  const bool data = packet.traffic_class == TrafficClass::Data &&
-                    wire::RequestHeader::decode(head_of(packet), request);
-  const bool numbered = !data && wire::ControlHeader::decode(head_of(packet), control) &&
-                        control.ctl_type == wire::CpType::Noop;
-  if (!data && !numbered) return;
-  const auto entry = streams_.find(key(packet.source, data ? request.spdcid : control.spdcid));
-  if (entry == streams_.end()) return;
-  Stream& stream = entry->second;
-  const Psn psn = data ? request.psn : control.psn;
-  const auto place = static_cast<std::size_t>(psn - stream.start);
-  if (place >= stream.arrived.size()) stream.arrived.resize(place + 1);
-  if (stream.arrived[place]) return;
-  stream.arrived[place] = true;
-  stream.nominal_bytes += cms::nominal_packet_bytes(packet.pds_bytes);
+  if (packet.trimmed || packet.traffic_class == TrafficClass::Data) {
+    if (!wire::RequestHeader::decode(packet.head(), request)) return;
+    Incoming* const incoming = incoming_of(packet, request);
+    if (incoming == nullptr) return;
+    if (cms::uses_credit(network_.config().fep.cms.algorithm)) {
+      incoming->ccc_id = request.ccc_id;
+      credit_asked(packet, *incoming, request.credit_target);
+    }
+    if (!packet.trimmed) note_arrival(packet, request.psn, *incoming);
+  } else if (wire::ControlHeader::decode(packet.head(), control)) {
+    Incoming* const incoming = find_incoming(packet.source, packet.destination, control.spdcid);
+    if (incoming == nullptr) return;
+    if (control.ctl_type == CpType::Noop) note_arrival(packet, control.psn, *incoming);
+    if (control.ctl_type == CpType::CreditRequest) {
+      credit_asked(packet, *incoming, control.payload);
+    }
+  }
 }
 
 void Checks::after_pass(std::uint32_t host) {
   const std::size_t contexts = network_.host(host).fep().contexts().in_use();
-  ++passes_;
-  if (contexts <= kFewContexts || passes_ % kNowAndThen == 0) check_contexts(host);
+  if (passes_.empty()) passes_.resize(network_.host_count());
+  const std::uint32_t passes = ++passes_[host];
+  if (contexts <= kFewContexts || passes % kNowAndThen == 0) check_contexts(host);
 }
 
 // 2: nothing waits for leave that it has.
@@ -280,6 +323,7 @@ void Checks::check_rest(std::size_t number) {
 void Checks::at_end(bool finished) {
   const double allowed = kBarrenAllowed + network_.simulated_us() / kBarrenEveryUs;
   for (std::size_t i = 0; i < network_.host_count(); ++i) {
+    if (!network_.has_host(i)) continue;
     if (finished) check_rest(i);
     const std::uint64_t barren = network_.host(i).barren_passes();
     if (static_cast<double>(barren) > allowed) {

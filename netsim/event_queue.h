@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What is going to happen, earliest first; at equal times in the order of creation, so that a run
-// is a function of its configuration and seed (CMS-800). Knows nothing of what the events mean.
+// What is going to happen, earliest first. At equal times the events themselves decide, not who
+// was first to create them: a network that is divided over ranks (Lockstep) takes the events of
+// each node in the same order as a whole one (CMS-800). Knows nothing of what the events mean.
 #pragma once
 
 #include <algorithm>
@@ -17,26 +18,33 @@ namespace uet::netsim {
 
 struct NetPacket;
 
+// In the order in which events of one time are taken.
 enum class EventKind : std::uint8_t {
+  Fault,      // number `subject` of the plan of faults
+  FlowStart,  // flow `subject`
   Arrival,    // `packet` reaches the far end of port `subject`
   PortFree,   // port `subject` has sent its packet
-  Wake,       // host `subject` asked for it
-  FlowStart,  // flow `subject`
   Drain,      // host `subject` takes up its next packet
-  Fault,      // number `subject` of the plan of faults
+  Wake,       // host `subject` asked for it
 };
 
 struct Event {
   Picoseconds at = 0;
-  std::uint64_t order = 0;
+  std::uint64_t key = 0;    // event_key(): decides at equal times
+  std::uint64_t order = 0;  // of creation; decides between events of one kind and subject only
   NetPacket* packet = nullptr;
-  std::uint32_t subject = 0;
-  EventKind kind{};
 
+  EventKind kind() const { return static_cast<EventKind>(key >> 32); }
+  std::uint32_t subject() const { return static_cast<std::uint32_t>(key); }
   bool before(const Event& other) const {
-    return at != other.at ? at < other.at : order < other.order;
+    if (at != other.at) return at < other.at;
+    return key != other.key ? key < other.key : order < other.order;
   }
 };
+
+inline std::uint64_t event_key(EventKind kind, std::uint32_t subject) {
+  return std::uint64_t{static_cast<std::uint8_t>(kind)} << 32 | subject;
+}
 
 // A heap with four children per node: half as deep as a binary one, and the four lie together.
 class EventHeap {
@@ -100,7 +108,7 @@ class EventQueue {
 
   void push(Picoseconds at, EventKind kind, std::uint32_t subject, NetPacket* packet = nullptr) {
     const Event event{
-        .at = at, .order = order_++, .packet = packet, .subject = subject, .kind = kind};
+        .at = at, .key = event_key(kind, subject), .order = order_++, .packet = packet};
     ++size_;
     const std::int64_t day = day_of(at);
     if (day <= today_) {

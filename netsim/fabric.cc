@@ -22,15 +22,21 @@ void scale(QueueConfig& queue, double factor) {
 }  // namespace
 
 Fabric::Fabric(const NetworkConfig& config, EventQueue& events, NetPacketPool& pool, Meter& meter,
-               Picoseconds begin)
+               Picoseconds begin, std::uint32_t plane)
     : config_(config),
       events_(events),
       pool_(pool),
       meter_(meter),
       begin_(begin),
-      topology_(config.topology, config.seed),
-      rng_(config.seed) {
+      topology_(config.topology, config.seed + plane),
+      first_event_(plane * static_cast<std::uint32_t>(topology_.links().size())) {
   make_ports();
+  Rng seeds(~(config.seed + plane));
+  chance_.reserve(ports_.size());
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    const std::uint64_t near = seeds.next(), far = seeds.next();
+    chance_.push_back({.near = Rng(near), .far = Rng(far)});
+  }
 }
 
 void Fabric::make_ports() {
@@ -53,8 +59,14 @@ void Fabric::make_ports() {
   }
 }
 
+void Fabric::divide(Lockstep& lockstep) {
+  lockstep_ = &lockstep;
+  for (Port& port : ports_) port.link.crosses = !lockstep.has(topology_, port.link.to);
+}
+
 void Fabric::offer(std::uint32_t number, NetPacket* packet, Picoseconds now) {
-  if (NetPacket* dropped = ports_[number].enqueue(packet, rng_, now); dropped != nullptr) {
+  if (NetPacket* dropped = ports_[number].enqueue(packet, chance_[number].near, now);
+      dropped != nullptr) {
     pool_.give_back(dropped);
   }
   serve(number, now);
@@ -66,23 +78,31 @@ void Fabric::serve(std::uint32_t number, Picoseconds now) {
   Port& port = ports_[number];
   if (port.busy) return;
   if (now >= port.free_at) {
-    NetPacket* packet = port.dequeue(rng_, now);
+    NetPacket* packet = port.dequeue(chance_[number].near, now);
     if (packet == nullptr) return;
     port.free_at = now + serialization(packet->wire_bytes, port.link.rate_bps);
     Picoseconds delay = port.link.delay;
     if (port.link.jitter > 0) {
-      delay +=
-          static_cast<Picoseconds>(rng_.below(static_cast<std::uint64_t>(port.link.jitter) + 1));
+      const auto most = static_cast<std::uint64_t>(port.link.jitter);
+      delay += static_cast<Picoseconds>(chance_[number].near.below(most + 1));
     }
-    if (port.link.up) {
-      events_.push(port.free_at + delay, EventKind::Arrival, number, packet);
-    } else {
-      swallow(port, packet, now);
-    }
+    carry(number, packet, port.free_at + delay, now);
   }
   if (port.empty() && !port.link.from_host) return;
   port.busy = true;
-  events_.push(port.free_at, EventKind::PortFree, number);
+  events_.push(port.free_at, EventKind::PortFree, first_event_ + number);
+}
+
+// The packet is on the link until it arrives.
+void Fabric::carry(std::uint32_t number, NetPacket* packet, Picoseconds until, Picoseconds now) {
+  Port& port = ports_[number];
+  if (!port.link.up) return swallow(port, packet, now);
+  if (!port.link.crosses) {
+    return events_.push(until, EventKind::Arrival, first_event_ + number, packet);
+  }
+  const std::uint32_t rank = topology_.part_of(port.link.to, lockstep_->ranks());
+  lockstep_->send(rank, until, first_event_ + number, *packet);
+  pool_.give_back(packet);
 }
 
 bool Fabric::port_is_free(std::uint32_t number, Picoseconds now) {
@@ -98,9 +118,9 @@ void Fabric::swallow(Port& port, NetPacket* packet, Picoseconds now) {
   pool_.give_back(packet);
 }
 
-bool Fabric::is_lost(const Port::Link& link, bool control) {
-  return (link.loss > 0 && rng_.chance(link.loss)) ||
-         (control && link.control_loss > 0 && rng_.chance(link.control_loss));
+bool Fabric::is_lost(const Port::Link& link, bool control, Rng& rng) {
+  return (link.loss > 0 && rng.chance(link.loss)) ||
+         (control && link.control_loss > 0 && rng.chance(link.control_loss));
 }
 
 NetPacket* Fabric::arrive(std::uint32_t number, NetPacket* packet, Picoseconds now) {
@@ -111,18 +131,19 @@ NetPacket* Fabric::arrive(std::uint32_t number, NetPacket* packet, Picoseconds n
     return nullptr;
   }
   const bool control = packet->traffic_class != TrafficClass::Data;
-  if (is_lost(link, control)) {
+  Rng& rng = chance_[number].far;
+  if (is_lost(link, control, rng)) {
     ++port.counters.lost;
     pool_.give_back(packet);
     return nullptr;
   }
   if (topology_.is_host(link.to)) {
-    if (control && config_.garbage > 0 && rng_.chance(config_.garbage)) {
-      spoilt_ += spoil(*packet, config_.garbage_kind, rng_) ? 1 : 0;
+    if (control && config_.garbage > 0 && rng.chance(config_.garbage)) {
+      spoilt_ += spoil(*packet, config_.garbage_kind, rng) ? 1 : 0;
     }
     return packet;
   }
-  const std::uint32_t next = topology_.route(link.to, *packet, ports_, rng_);
+  const std::uint32_t next = topology_.route(link.to, *packet, ports_, rng);
   if (next != Topology::kNoPort) {
     offer(next, packet, now);
     return nullptr;
@@ -149,6 +170,10 @@ void Fabric::apply(const Fault& fault) {
       case Fault::Kind::Rate:
         link.rate_bps = fault.rate_bps;
         break;
+      case Fault::Kind::PlaneDown:
+      case Fault::Kind::PlaneLost:
+      case Fault::Kind::PlaneUp:
+        break;  // Network's
     }
   }
   topology_.set_any_avoided(std::any_of(ports_.begin(), ports_.end(),

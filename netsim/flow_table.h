@@ -36,7 +36,6 @@ class FlowTable {
 
   const std::vector<FlowRecord>& records() const { return records_; }
   std::size_t finished() const { return finished_; }
-  bool all_finished() const { return finished_ == records_.size(); }
 
  private:
   struct TriggerState {

@@ -36,19 +36,19 @@ bool spoil(wire::AckHeader& ack, Garbage what) {
 
 bool spoil(NetPacket& packet, Garbage what, Rng& rng) {
   if (what == Garbage::Any) what = static_cast<Garbage>(1 + rng.below(5));
-  const std::span<const std::byte> head{packet.head.data(), packet.head_bytes};
+  const std::span<std::byte> head = packet.head();
   wire::AckHeader ack;
   wire::ControlHeader control;
   if (wire::AckHeader::decode(head, ack)) {
     if (ack.type != wire::PdsType::AckCc || !spoil(ack, what)) return false;
-    ack.encode(packet.head.data());
+    ack.encode(head.data());
     return true;
   }
   const bool credit = what == Garbage::Credit && wire::ControlHeader::decode(head, control) &&
                       control.ctl_type == wire::CpType::Credit;
   if (!credit) return false;
   control.payload = (control.payload + kJumpUnits) & kUnitsMask;
-  control.encode(packet.head.data());
+  control.encode(head.data());
   return true;
 }
 

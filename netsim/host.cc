@@ -43,10 +43,12 @@ Host::Host(Network& network, std::uint32_t number, const fep::Config& fep, Deliv
            std::uint64_t memory_bytes)
     : network_(network), number_(number), mode_(mode) {
   caps_.ip_mtu = fep.ses.payload_mtu + 148;
-  caps_.link_rate_bps = network.fabric().port_of_host(number).link.rate_bps;
+  caps_.link_rate_bps =
+      network.config().planes * network.fabric().port_of_host(number).link.rate_bps;
   caps_.receive_credit_bytes = network.config().receive_pool_bytes;
   caps_.per_packet_entropy = true;
   caps_.ecn = true;
+  caps_.most_received = 1;
   fep_ = std::make_unique<fep::Fep>(fep, *this, core_time(network.now()));
   context_for(mode, 0);  // the one that receives
   ri::MemoryRegion region;
@@ -137,9 +139,9 @@ void Host::arrive(NetPacket& packet) {
 void Host::drain_next() {
   const NetworkConfig& config = network_.config();
   const bool slow = network_.now() - network_.begin() < config.drain_until;
-  const std::uint64_t rate =
-      slow ? config.drain_rate_bps : network_.fabric().port_of_host(number_).link.rate_bps;
-  network_.drain_at(number_, network_.now() + serialization(unread_.front()->wire_bytes, rate));
+  const std::uint64_t rate = slow ? config.drain_rate_bps : caps_.link_rate_bps;
+  network_.call_at(network_.now() + serialization(unread_.front()->wire_bytes, rate),
+                   EventKind::Drain, number_);
 }
 
 void Host::drain() {
@@ -168,9 +170,9 @@ bool Host::progress() {
   const Time now = core_time(network_.now());
   bool any = false, busy = true;
   while (busy) {
-    network_.before_pass(held_);
+    network_.checks().before_pass(held_);
     busy = fep_->progress(now);
-    network_.after_pass(number_);
+    network_.checks().after_pass(number_);
     any |= busy;
     busy = busy && (arrived_ != nullptr || has_room());
   }
@@ -186,11 +188,50 @@ void Host::schedule() {
   const Picoseconds at = std::max(deadline, network_.now() + kSoon);
   if (at >= wake_at_) return;
   wake_at_ = at;
-  network_.wake_at(number_, at);
+  network_.call_at(at, EventKind::Wake, number_);
+}
+
+void Host::note_plane(std::uint32_t plane, bool up) {
+  const std::uint32_t bit = 1U << plane;
+  lost_planes_ = up ? lost_planes_ & ~bit : lost_planes_ | bit;
+  if (up) return;
+  not_polled_.push_back({{}, static_cast<std::uint8_t>(plane)});
+  progress();
+}
+
+std::optional<LostRail> Host::poll_lost_rail() {
+  if (not_polled_.empty()) return {};
+  const LostRail lost = not_polled_.back();
+  not_polled_.pop_back();
+  return lost;
+}
+
+bool Host::takes_data(std::uint32_t plane) const {
+  const Port& port = network_.fabric(plane).port_of_host(number_);
+  return (lost_planes_ >> plane & 1U) == 0 && port.waiting(TrafficClass::Data) < kStagedPackets;
 }
 
 bool Host::has_room() const {
-  return network_.fabric().port_of_host(number_).waiting(TrafficClass::Data) < kStagedPackets;
+  for (std::uint32_t plane = 0; plane < network_.config().planes; ++plane) {
+    if (takes_data(plane)) return true;
+  }
+  return false;
+}
+
+// As RailsNic (CMS-403): an entropy value has its plane. Values of planes that are lost, and data
+// for which the plane's queue is full, take the others. Control packets are taken even if the NIC's
+// queue is full. Empty: none takes it.
+std::optional<std::uint32_t> Host::plane_for(const Packet& packet) const {
+  const std::uint32_t planes = network_.config().planes;
+  const bool data = packet.ecn != Ecn::NotEct;
+  const std::uint32_t own = packet.entropy % planes;
+  const std::uint32_t step = packet.entropy / planes % planes;
+  for (std::uint32_t i = 0; i < planes; ++i) {
+    const std::uint32_t plane = i == 0 ? own : (own + 1 + (step + i) % (planes - 1)) % planes;
+    if (data ? takes_data(plane) : (lost_planes_ >> plane & 1U) == 0) return plane;
+  }
+  if (data) return {};
+  return own;  // all are lost
 }
 
 std::size_t Host::rx_burst(std::span<RxPacket> out, Time) {
@@ -207,39 +248,38 @@ std::size_t Host::rx_burst(std::span<RxPacket> out, Time) {
   return 1;
 }
 
-// Control packets are taken even if the NIC's queue is full.
 std::size_t Host::tx_burst(std::span<const Packet* const> in) {
   std::size_t taken = 0;
   for (; taken < in.size(); ++taken) {
-    if (in[taken]->ecn != Ecn::NotEct && !has_room()) break;
-    emit(*in[taken]);
+    const auto plane = plane_for(*in[taken]);
+    if (!plane) break;
+    in[taken]->rail = static_cast<std::uint8_t>(*plane);
+    emit(*in[taken], *plane);
   }
   held_ = taken < in.size();
   return taken;
 }
 
-void Host::emit(const Packet& from) {
+void Host::emit(const Packet& from, std::uint32_t plane) {
   NetPacket& packet = *network_.pool().take();
   packet.source = number_;
   packet.destination = host_of(from.to);
   packet.pds_bytes = from.length();
-  packet.wire_bytes = network_.wire_bytes(packet.pds_bytes);
+  packet.wire_bytes = network_.config().wire_bytes(packet.pds_bytes);
   packet.entropy = from.entropy;
   packet.dscp = from.dscp;
   packet.ecn = from.ecn;
   packet.trimmed = packet.trimmed_last_hop = false;
   packet.traffic_class = from.ecn == Ecn::NotEct ? TrafficClass::Control : TrafficClass::Data;
-  const std::span<const std::byte> head = from.head();
-  std::size_t used = std::min(head.size(), packet.head.size());
-  std::copy_n(head.begin(), used, packet.head.begin());
-  if (packet.pds_bytes <= packet.head.size()) {  // a short one travels with its true payload
-    for (const Slice& slice : from.payload) {
-      std::copy_n(slice.data, slice.length, packet.head.data() + used);
-      used += slice.length;
-    }
-  }
-  packet.head_bytes = static_cast<std::uint16_t>(used);
-  network_.send(packet);
+  const std::span<const std::byte> headers = from.head();
+  // A short one travels with its true payload.
+  const bool whole = packet.pds_bytes <= NetPacket::kHeadBytes;
+  const std::span<std::byte> head =
+      packet.new_head(whole ? packet.pds_bytes : std::min(headers.size(), NetPacket::kHeadBytes));
+  const std::size_t used = std::min(headers.size(), head.size());
+  std::byte* end = std::copy_n(headers.begin(), used, head.data());
+  if (whole) copy_payload(from, end);
+  network_.send(packet, plane);
 }
 
 }  // namespace uet::netsim

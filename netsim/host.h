@@ -8,9 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,8 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   void drain();
   // The NIC has sent a packet.
   void sent() { progress(); }
+  // The port in this plane has lost its carrier, or has it again.
+  void note_plane(std::uint32_t plane, bool up);
   // An event that schedule() asked for.
   void wake();
 
@@ -61,6 +64,7 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   // nic::Nic
   std::size_t rx_burst(std::span<RxPacket> out, Time now) override;
   std::size_t tx_burst(std::span<const Packet* const> in) override;
+  std::optional<LostRail> poll_lost_rail() override;
   std::uint64_t receive_backlog_bytes() const override { return unread_bytes_; }
   const nic::NicCaps& caps() const override { return caps_; }
   FepAddress local_address() const override { return address_of(number_); }
@@ -78,7 +82,9 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   void receive(NetPacket& packet);
   void drain_next();
   bool has_room() const;
-  void emit(const Packet& packet);
+  std::optional<std::uint32_t> plane_for(const Packet& packet) const;
+  bool takes_data(std::uint32_t plane) const;
+  void emit(const Packet& packet, std::uint32_t plane);
   bool post(std::uint32_t flow);
   // That sends in this mode and traffic class.
   ses::Context& context_for(DeliveryMode mode, std::uint8_t traffic_class);
@@ -91,15 +97,18 @@ class Host final : public nic::Nic, public ses::CompletionSink {
   nic::NicCaps caps_;
   std::unique_ptr<fep::Fep> fep_;
   std::map<std::pair<DeliveryMode, std::uint8_t>, ses::Context*> contexts_;  // and traffic class
-  NetPacket* arrived_ = nullptr;          // what the next rx_burst hands out
-  std::deque<std::uint32_t> not_posted_;  // flows that the Fep could not take yet
-  std::deque<NetPacket*> unread_;
+  NetPacket* arrived_ = nullptr;  // what the next rx_burst hands out
+  // Lists, since they take no memory while they are empty, as they mostly are.
+  std::list<std::uint32_t> not_posted_;  // flows that the Fep could not take yet
+  std::list<NetPacket*> unread_;
   std::uint64_t unread_bytes_ = 0;
   std::uint64_t most_unread_bytes_ = 0;
   std::uint64_t receive_drops_ = 0;
   Picoseconds last_receive_drop_ = 0;
   Picoseconds wake_at_ = kPsNever;
   std::uint64_t barren_passes_ = 0;
+  std::uint32_t lost_planes_ = 0;  // as bits
+  std::vector<LostRail> not_polled_;
   bool held_ = false;  // the last tx_burst did not take all
   bool in_progress_ = false;
 };

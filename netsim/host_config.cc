@@ -11,9 +11,10 @@ fep::Config host_config(const NetworkConfig& network, std::uint32_t host,
   constexpr std::size_t kMostPackets = 1 << 16;
   fep::Config fep = network.fep;
   const std::size_t pdcs = fep.pds.pdcs_per_destination;
-  // Twice as many: half of them are for peers that have not answered yet (Pdc::proved).
+  // Eight times as many as there are sources: a Fep asks more peers than an eighth of its table for
+  // a proof that they exist, and takes more than a quarter only one by one (Admission).
   fep.pds.pdc_count =
-      std::min<std::size_t>(2 * (load.destinations + load.sources) * pdcs + 8, 65000);
+      std::min<std::size_t>((2 * load.destinations + 8 * load.sources) * pdcs + 8, 65000);
   fep.pds.reserved_target_pdcs = 0;
   fep.pds.reserved_pool_pdcs = 0;
   fep.cms.link_rate_bps = link_rate_bps;

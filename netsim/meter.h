@@ -3,10 +3,12 @@
 // time, and packets that take a way which is known not to lead anywhere. Decides nothing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 
 #include "netsim/clock.h"
+#include "netsim/exchange.h"
 #include "netsim/packet.h"
 
 namespace uet::netsim {
@@ -29,6 +31,7 @@ class Meter {
   // By a link that is down.
   void on_swallowed(const NetPacket& packet, Picoseconds now) {
     if (!is_data(packet)) return;
+    last_swallowed_ = now;
     Pair& pair = pairs_[key(packet)];
     pair.affected = true;
     if (now >= avoid_from_) ++pair.swallowed;
@@ -41,6 +44,36 @@ class Meter {
     return static_cast<double>(pair->second.arrived_bytes) * 8e-3 /
            microseconds(rates_until_ - rates_from_);
   }
+  // The same of all pairs together.
+  double gbps() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [key, pair] : pairs_) bytes += pair.arrived_bytes;
+    return rates_until_ > rates_from_
+               ? static_cast<double>(bytes) * 8e-3 / microseconds(rates_until_ - rates_from_)
+               : 0;
+  }
+  // For another rank, whose meter adds it.
+  void append_to(Bytes& bytes) const {
+    append(bytes, last_swallowed_);
+    append(bytes, pairs_.size());
+    for (const auto& [key, pair] : pairs_) {
+      append(bytes, key);
+      append(bytes, pair);
+    }
+  }
+  void add(Reader& reader) {
+    last_swallowed_ = std::max(last_swallowed_, reader.take<Picoseconds>());
+    for (auto left = reader.take<std::size_t>(); left > 0; --left) {
+      Pair& pair = pairs_[reader.take<std::uint64_t>()];
+      const auto other = reader.take<Pair>();
+      pair.arrived_bytes += other.arrived_bytes;
+      pair.sent += other.sent;
+      pair.swallowed += other.swallowed;
+      pair.affected |= other.affected;
+    }
+  }
+
+  Picoseconds last_swallowed() const { return last_swallowed_; }
   // Of what the pairs sent that lost anything to a link which is down: the part that still took
   // such a link when it should have been known.
   double dead_share() const {
@@ -71,7 +104,8 @@ class Meter {
     return key(packet.source, packet.destination);
   }
 
-  const Picoseconds rates_from_, rates_until_, avoid_from_;
+  Picoseconds rates_from_, rates_until_, avoid_from_;
+  Picoseconds last_swallowed_ = 0;
   std::unordered_map<std::uint64_t, Pair> pairs_;
 };
 

@@ -3,7 +3,6 @@
 #include "netsim/network.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <tuple>
 
@@ -13,7 +12,6 @@
 namespace uet::netsim {
 namespace {
 
-constexpr std::size_t kMostViolations = 10;
 constexpr std::uint64_t kReportEvents = 1 << 20;
 constexpr std::size_t kViewBytes = 16384;
 
@@ -23,21 +21,32 @@ std::uint64_t largest_flow(const Traffic& traffic) {
   return largest;
 }
 
+bool at_rest(const std::vector<std::unique_ptr<Host>>& hosts) {
+  return std::all_of(hosts.begin(), hosts.end(),
+                     [](const auto& host) { return host == nullptr || host->fep().quiescent(); });
+}
+
 }  // namespace
 
-Network::Network(const NetworkConfig& config, const Traffic& traffic)
+Network::Network(const NetworkConfig& config, const Traffic& traffic, Exchange* exchange)
     : config_(config),
       traffic_(traffic),
       memory_(largest_flow(traffic)),
       view_(kViewBytes),
+      lockstep_(exchange),
       checks_(*this),
       meter_(config.rates_from, config.rates_until, config.avoid_from),
-      fabric_(config_, events_, pool_, meter_, begin_),
       flows_(traffic) {
+  for (std::uint32_t plane = 0; plane < config_.planes; ++plane) {
+    planes_.push_back(std::make_unique<Fabric>(config_, events_, pool_, meter_, begin_, plane));
+    if (exchange != nullptr) planes_.back()->divide(lockstep_);
+  }
+  ports_per_plane_ = static_cast<std::uint32_t>(planes_[0]->ports().size());
   make_hosts();
   for (std::uint32_t i = 0; i < traffic.flows.size(); ++i) {
     const Flow& flow = traffic.flows[i];
-    if (flow.start) events_.push(now_ + *flow.start, EventKind::FlowStart, i);
+    if (!flow.start || !has_host(flow.source)) continue;
+    events_.push(now_ + *flow.start, EventKind::FlowStart, i);
   }
   for (std::uint32_t i = 0; i < config_.faults.size(); ++i) {
     events_.push(now_ + config_.faults[i].at, EventKind::Fault, i);
@@ -56,38 +65,41 @@ void Network::make_hosts() {
     ++flows[flow.source];
   }
   const std::uint64_t memory_bytes = largest_flow(traffic_);
+  hosts_.resize(traffic_.nodes);
   for (std::uint32_t i = 0; i < traffic_.nodes; ++i) {
+    if (!lockstep_.has(fabric().topology(), i)) continue;
     const HostLoad load{.destinations = to[i].size(), .sources = from[i].size(), .flows = flows[i]};
-    const std::uint64_t rate_bps = fabric_.port_of_host(i).link.rate_bps;
+    const std::uint64_t rate_bps = config_.planes * fabric().port_of_host(i).link.rate_bps;
     const fep::Config fep = host_config(config_, i, rate_bps, load);
-    hosts_.push_back(std::make_unique<Host>(*this, i, fep, config_.mode, memory_bytes));
+    hosts_[i] = std::make_unique<Host>(*this, i, fep, config_.mode, memory_bytes);
   }
 }
 
 std::span<const std::byte> Network::view(const NetPacket& packet) {
-  std::memcpy(view_.data(), packet.head.data(), packet.head_bytes);
+  std::ranges::copy(packet.head(), view_.begin());
   return {view_.data(), std::min<std::size_t>(packet.pds_bytes, view_.size())};
 }
 
 void Network::violation(const std::string& what) {
   if (violations_.size() < kMostViolations) {
-    violations_.push_back("at " + std::to_string(microseconds(now_ - begin_)) + " us: " + what);
+    violations_.push_back({.at = now_, .key = key_, .text = what});
   }
 }
 
 // ---- packets ------------------------------------------------------------------------------------
 
-void Network::send(NetPacket& packet) {
+void Network::send(NetPacket& packet, std::uint32_t plane) {
   checks_.on_sent(packet);
   meter_.on_sent(packet, now_ - begin_);
-  fabric_.send(packet, now_);
+  planes_[plane]->send(packet, now_);
 }
 
 // Hosts beyond those of the traffic take nothing.
-void Network::arrive(std::uint32_t port, NetPacket* packet) {
-  NetPacket* const arrived = fabric_.arrive(port, packet, now_);
+void Network::arrive(std::uint32_t subject, NetPacket* packet) {
+  const auto [fabric, port] = place_of(subject);
+  NetPacket* const arrived = fabric.arrive(port, packet, now_);
   if (arrived == nullptr) return;
-  const std::uint32_t host = fabric_.node_behind(port);
+  const std::uint32_t host = fabric.node_behind(port);
   if (host < hosts_.size()) return hosts_[host]->arrive(*arrived);
   pool_.give_back(arrived);
 }
@@ -108,25 +120,44 @@ void Network::finished(std::uint32_t flow, bool good) {
 
 // ---- the loop -----------------------------------------------------------------------------------
 
+void Network::port_is_free(std::uint32_t subject) {
+  const auto [fabric, port] = place_of(subject);
+  if (fabric.port_is_free(port, now_)) hosts_[port]->sent();
+}
+
+void Network::apply(const Fault& fault) {
+  using Kind = Fault::Kind;
+  Fabric& fabric = *planes_[fault.plane];
+  if (fault.kind != Kind::PlaneDown && fault.kind != Kind::PlaneLost &&
+      fault.kind != Kind::PlaneUp) {
+    return fabric.apply(fault);
+  }
+  if (fault.kind != Kind::PlaneLost) fabric.set_up(fault.kind == Kind::PlaneUp);
+  if (fault.kind == Kind::PlaneDown) return;
+  for (const auto& host : hosts_) {
+    if (host != nullptr) host->note_plane(fault.plane, fault.kind == Kind::PlaneUp);
+  }
+}
+
 void Network::handle(const Event& event) {
-  switch (event.kind) {
+  switch (event.kind()) {
     case EventKind::Arrival:
-      arrive(event.subject, event.packet);
+      arrive(event.subject(), event.packet);
       break;
     case EventKind::PortFree:
-      if (fabric_.port_is_free(event.subject, now_)) hosts_[event.subject]->sent();
+      port_is_free(event.subject());
       break;
     case EventKind::Wake:
-      hosts_[event.subject]->wake();
+      hosts_[event.subject()]->wake();
       break;
     case EventKind::Drain:
-      hosts_[event.subject]->drain();
+      hosts_[event.subject()]->drain();
       break;
     case EventKind::FlowStart:
-      start_flow(event.subject);
+      start_flow(event.subject());
       break;
     case EventKind::Fault:
-      fabric_.apply(config_.faults[event.subject]);
+      apply(config_.faults[event.subject()]);
       break;
   }
 }
@@ -136,56 +167,88 @@ void Network::handle(const Event& event) {
 void Network::prefetch() const {
   constexpr std::size_t kFar = 24, kNear = 16;  // events ahead
   if (const Event* event = events_.upcoming(kFar); event != nullptr) {
-    const bool arrival = event->kind == EventKind::Arrival;
+    const bool arrival = event->kind() == EventKind::Arrival;
     if (arrival) prefetched(*event->packet);
-    if (arrival || event->kind == EventKind::PortFree) prefetched(fabric_.ports()[event->subject]);
-    if (event->kind == EventKind::Wake) prefetched(*hosts_[event->subject]);
+    if (arrival || event->kind() == EventKind::PortFree) {
+      const auto [fabric, number] = place_of(event->subject());
+      prefetched(fabric.ports()[number]);
+    }
+    if (event->kind() == EventKind::Wake) prefetched(*hosts_[event->subject()]);
   }
   if (const Event* event = events_.upcoming(kNear); event != nullptr) {
-    if (event->kind == EventKind::Arrival) prefetch_way(*event);
-    if (event->kind == EventKind::PortFree) {
-      const Port& port = fabric_.ports()[event->subject];
+    if (event->kind() == EventKind::Arrival) prefetch_way(*event);
+    if (event->kind() == EventKind::PortFree) {
+      const auto [fabric, number] = place_of(event->subject());
+      const Port& port = fabric.ports()[number];
       port.prefetch_packets();
-      if (port.link.from_host) prefetched(*hosts_[event->subject]);
+      if (port.link.from_host) prefetched(*hosts_[number]);
     }
   }
 }
 
 void Network::prefetch_way(const Event& arrival) const {
-  const std::uint32_t node = fabric_.node_behind(arrival.subject);
+  const auto [fabric, port] = place_of(arrival.subject());
+  const std::uint32_t node = fabric.node_behind(port);
   if (node < hosts_.size()) {
     prefetched(*hosts_[node]);
-  } else if (!fabric_.topology().is_host(node)) {
-    const std::uint32_t next = fabric_.guess_next_port(node, *arrival.packet);
-    if (next != Topology::kNoPort) prefetched(fabric_.ports()[next]);
+    checks_.prefetch(*arrival.packet);
+  } else if (!fabric.topology().is_host(node)) {
+    const std::uint32_t next = fabric.guess_next_port(port, *arrival.packet);
+    if (next != Topology::kNoPort) prefetched(fabric.ports()[next]);
   }
 }
 
-bool Network::quiet() const {
-  return flows_.all_finished() && pool_.in_use() == 0 &&
-         std::all_of(hosts_.begin(), hosts_.end(),
-                     [](const auto& host) { return host->fep().quiescent(); });
+Standing Network::meet() {
+  const Standing own{.next = events_.empty() ? kPsNever : events_.top().at,
+                     .now = now_,
+                     .finished = flows_.finished(),
+                     .events = events_done_,
+                     .empty = pool_.in_use() == 0,
+                     .violated = !violations_.empty()};
+  return lockstep_.meet(own, pool_, events_);
+}
+
+// Every rank takes the faults; they count once.
+void Network::run_until(Picoseconds end) {
+  while (!events_.empty() && events_.top().at < end) {
+    const Event event = events_.pop();
+    prefetch();
+    now_ = event.at;
+    key_ = event.key;
+    handle(event);
+    if (event.kind() != EventKind::Fault || lockstep_.rank() == 0) ++events_done_;
+  }
 }
 
 void Network::run(Picoseconds limit, const std::function<void(const Progress&)>& report) {
   const Picoseconds end = begin_ + limit;
-  while (!events_.empty() && violations_.empty()) {
-    if (events_.top().at > end) break;
+  const Picoseconds window = Lockstep::window(config_.topology);
+  std::uint64_t next_report = kReportEvents;
+  Standing all;
+  for (;;) {
+    all = meet();
+    if (all.violated || all.next > end) break;
     // The network empties itself before idle timers come, some of them seconds later.
-    if (flows_.all_finished() && pool_.in_use() == 0 && quiet()) break;
-    const Event event = events_.pop();
-    prefetch();
-    now_ = event.at;
-    if (now_ >= next_sample_) {
-      sample_();
-      next_sample_ = now_ + sample_interval_;
+    const bool finished = all.finished == traffic_.flows.size();
+    if (finished && all.empty && lockstep_.everywhere(at_rest(hosts_))) break;
+    if (all.events >= next_report && report && lockstep_.rank() == 0) {
+      report(Progress{.now = all.now - begin_, .finished = all.finished, .events = all.events});
+      next_report = all.events + kReportEvents;
     }
-    handle(event);
-    if (++events_done_ % kReportEvents == 0 && report) {
-      report(Progress{.now = now_ - begin_, .finished = flows_.finished(), .events = events_done_});
+    Picoseconds until = std::min(all.next + window, end + 1);
+    if (sample_interval_ > 0) {
+      if (all.next >= next_sample_) {
+        const Sample sample = gather_sample(*this, all.next);
+        if (lockstep_.rank() == 0) sample_(sample);
+        next_sample_ = all.next + sample_interval_;
+      }
+      until = std::min(until, next_sample_);
     }
+    run_until(until);
   }
-  checks_.at_end(flows_.all_finished());
+  now_ = all.now;
+  key_ = UINT64_MAX;
+  checks_.at_end(all.finished == traffic_.flows.size());
 }
 
 }  // namespace uet::netsim

@@ -2,6 +2,7 @@
 // The parts of a simulated network, and the faults that happen to it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -20,16 +21,24 @@ struct Fault {
     Up,     // it carries packets again, and routing uses it
     Avoid,  // routing has learnt that it is down
     Rate,   // its rate changes to rate_bps
+    // Of all cables of a plane.
+    PlaneDown,  // as Down
+    PlaneLost,  // hosts have learnt it, as from the carriers of their ports
+    PlaneUp,    // as Up; hosts use it
   };
   Picoseconds at = 0;
   std::uint32_t port = 0;  // one end of the cable
   Kind kind{};
   std::uint64_t rate_bps = 0;
+  std::uint32_t plane = 0;
 };
 
+inline constexpr std::uint32_t kMostPlanes = 16;
+
 struct NetworkConfig {
-  TopologyConfig topology;
-  QueueConfig queues;                               // of switch ports
+  TopologyConfig topology;   // of each plane
+  std::uint32_t planes = 1;  // independent networks; each host has a port in each
+  QueueConfig queues;        // of switch ports
   std::uint64_t last_hop_limit_bytes = UINT64_MAX;  // data_limit_bytes of those to hosts (CMS-32)
   bool ecn_on_last_hop = true;                      // off where receivers give credit (CMS-33)
   std::uint32_t overhead_bytes = 8;                 // on the wire, beside what PDS counts (CMS-809)
@@ -53,6 +62,11 @@ struct NetworkConfig {
   Picoseconds rates_from = 0, rates_until = 0;
   Picoseconds avoid_from = kPsNever;
   std::uint64_t seed = 1;
+
+  // The bytes that a link carries for a packet of `pds_bytes`.
+  std::uint32_t wire_bytes(std::uint32_t pds_bytes) const {
+    return std::max(pds_bytes + overhead_bytes, least_wire_bytes);
+  }
 };
 
 }  // namespace uet::netsim

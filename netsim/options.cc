@@ -12,6 +12,7 @@
 
 #include "cms/path.h"
 #include "fep/tunables.h"
+#include "netsim/lockstep.h"
 
 namespace uet::netsim {
 namespace {
@@ -31,7 +32,8 @@ struct Arguments {
   std::uint32_t hosts_per_leaf = 0, leaf_uplinks = 0, leaves_per_pod = 0, pod_uplinks = 0;
   std::uint32_t oversubscription = 1;
   double link_gbps = 100, fabric_gbps = 0;
-  std::vector<std::string> host_gbps;
+  std::uint32_t planes = 1;
+  std::vector<std::string> host_gbps, host_hop_us;
   double hop_us = 1;
   bool spray_in_switches = false;
   // queues
@@ -64,11 +66,12 @@ struct Arguments {
   // faults
   double loss = 0, control_loss = 0, jitter_us = 0, garbage = 0;
   Garbage garbage_kind = Garbage::Any;
-  std::uint32_t slow_links = 0, fail_links = 0, slow_pod_links = 0;
+  std::uint32_t slow_links = 0, fail_links = 0, slow_pod_links = 0, fail_planes = 0;
   double slow_gbps = 25, fail_from_us = 0, fail_until_us = -1, fail_detect_us = -1;
   // run
   std::uint64_t seed = 1;
   double limit_us = 1e6;
+  std::uint32_t threads = 1;
   bool csv = false, json = false, quiet = false;
   std::string trace, report;
   double trace_every_us = 1;
@@ -133,6 +136,11 @@ void add_network(CLI::App& app, Arguments& a) {
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   const auto rate = CLI::Range(0.001, kFasterThanAnything);
+  group
+      ->add_option("--planes", a.planes,
+                   "So many independent networks of the shape; each host has a port in each")
+      ->capture_default_str()
+      ->check(CLI::Range(std::uint32_t{1}, kMostPlanes));
   group->add_option("--link-gbps", a.link_gbps, "Rate of all links")
       ->capture_default_str()
       ->check(rate);
@@ -143,6 +151,11 @@ void add_network(CLI::App& app, Arguments& a) {
   group->add_option("--hop-us", a.hop_us, "Delay of a link, us")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
+  group
+      ->add_option(
+          "--host-hop-us", a.host_hop_us,
+          "Delay of the link of one host, if it differs; base RTT and queues are as without")
+      ->type_name("HOST=US");
   group->add_flag("--spray-in-switches", a.spray_in_switches,
                   "Switches draw a path for each packet, whatever its entropy");
 }
@@ -268,7 +281,7 @@ void add_traffic(CLI::App& app, Arguments& a) {
 }
 
 void add_faults(CLI::App& app, Arguments& a) {
-  auto* group = app.add_option_group("Faults", "of links between switches");
+  auto* group = app.add_option_group("Faults", "of links between switches, in the first plane");
   const auto probability = CLI::Range(0.0, 1.0);
   group->add_option("--loss", a.loss, "Probability that a packet vanishes on a link")
       ->check(probability);
@@ -286,13 +299,15 @@ void add_faults(CLI::App& app, Arguments& a) {
       ->capture_default_str()
       ->check(CLI::Range(0.001, kFasterThanAnything));
   group->add_option("--fail-links", a.fail_links, "So many leaf uplinks fail");
+  group->add_option("--fail-planes", a.fail_planes,
+                    "So many planes fail, with the ports of the hosts in them");
   group->add_option("--fail-from-us", a.fail_from_us, "When they fail")
       ->check(CLI::Range(0.0, 1e9));
   group->add_option("--fail-until-us", a.fail_until_us, "When they come back; default never")
       ->check(CLI::Range(0.0, 1e9));
   group
       ->add_option("--fail-detect-us", a.fail_detect_us,
-                   "Routing avoids them so long after; default never")
+                   "Routing avoids the links, and hosts the planes, so long after; default never")
       ->check(CLI::Range(0.0, 1e9));
 }
 
@@ -303,6 +318,12 @@ void add_run(CLI::App& app, Arguments& a) {
   group->add_option("--limit-us", a.limit_us, "Simulated time after which the run ends")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 1e9));
+  group
+      ->add_option("--threads", a.threads,
+                   "Threads that share the network, a part of its leaves each; the results do not "
+                   "depend on it. mpirun -n N uet-sim ... divides it over N processes likewise")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
   group->add_flag("--json", a.json, "Results as one JSON object");
   group->add_flag("--csv", a.csv, "One line for each flow");
   group->add_option("--trace", a.trace, "Windows and queues over time, as CSV, into this file")
@@ -400,17 +421,38 @@ std::string make_traffic(const Arguments& a, Traffic& traffic) {
   return {};
 }
 
-// "3=25": the link of host 3 has 25 Gb/s.
-bool read_host_rate(const std::string& text, std::uint32_t hosts, TopologyConfig& config) {
+// "3=25": of host 3. Empty if it is not that, or not within the limits.
+std::optional<std::pair<std::uint32_t, double>> read_of_host(const std::string& text,
+                                                             std::uint32_t hosts, double least,
+                                                             double most) {
   std::istringstream words(text);
   std::uint32_t host = 0;
   char equals = 0;
-  double gbps = 0;
-  words >> host >> equals >> gbps;
-  if (!words || !words.eof() || equals != '=' || host >= hosts) return false;
-  if (gbps < 0.001 || gbps > kFasterThanAnything) return false;
-  config.other_host_rates_bps[host] = static_cast<std::uint64_t>(gbps * kGiga);
-  return true;
+  double value = 0;
+  words >> host >> equals >> value;
+  const bool good = words && words.eof() && equals == '=' && host < hosts;
+  if (!good || value < least || value > most) return std::nullopt;
+  return std::pair(host, value);
+}
+
+std::string make_host_links(const Arguments& a, std::uint32_t hosts, TopologyConfig& config) {
+  const auto complaint = [&](const std::string& option, const char* what) {
+    return option + ": HOST=" + what + " to " + std::to_string(hosts - 1);
+  };
+  for (const std::string& text : a.host_gbps) {
+    const auto read = read_of_host(text, hosts, 0.001, kFasterThanAnything);
+    if (!read)
+      return complaint("--host-gbps " + text,
+                       "GBPS, a rate from 0.001 to 100000 and a host from 0");
+    config.other_host_rates_bps[read->first] = static_cast<std::uint64_t>(read->second * kGiga);
+  }
+  for (const std::string& text : a.host_hop_us) {
+    const auto read = read_of_host(text, hosts, 0, 1e6);
+    if (!read)
+      return complaint("--host-hop-us " + text, "US, a delay from 0 to 1000000 and a host from 0");
+    config.other_host_delays[read->first] = static_cast<Picoseconds>(read->second * kPsPerUs);
+  }
+  return {};
 }
 
 std::string make_topology(const Arguments& a, const Traffic& traffic, TopologyConfig& config) {
@@ -430,12 +472,7 @@ std::string make_topology(const Arguments& a, const Traffic& traffic, TopologyCo
   config.host_rate_bps = static_cast<std::uint64_t>(a.link_gbps * kGiga);
   config.fabric_rate_bps =
       static_cast<std::uint64_t>((a.fabric_gbps > 0 ? a.fabric_gbps : a.link_gbps) * kGiga);
-  for (const std::string& text : a.host_gbps) {
-    if (!read_host_rate(text, hosts, config)) {
-      return "--host-gbps " + text + ": HOST=GBPS, a host from 0 to " + std::to_string(hosts - 1) +
-             " and a rate from 0.001 to 100000";
-    }
-  }
+  if (complaint = make_host_links(a, hosts, config); !complaint.empty()) return complaint;
   config.hop_delay = static_cast<Picoseconds>(a.hop_us * kPsPerUs);
   config.spray_in_switches = a.spray_in_switches;
   return Topology::complaint_about(config);
@@ -568,6 +605,20 @@ void make_faults(const Arguments& a, const Topology& topology, std::vector<Fault
   }
 }
 
+void fail_planes(const Arguments& a, std::vector<Fault>& faults) {
+  const auto fail = [&](double us, Fault::Kind kind, std::uint32_t plane) {
+    faults.push_back(
+        Fault{.at = static_cast<Picoseconds>(us * kPsPerUs), .kind = kind, .plane = plane});
+  };
+  for (std::uint32_t plane = 0; plane < a.fail_planes; ++plane) {
+    fail(a.fail_from_us, Fault::Kind::PlaneDown, plane);
+    if (a.fail_detect_us >= 0) {
+      fail(a.fail_from_us + a.fail_detect_us, Fault::Kind::PlaneLost, plane);
+    }
+    if (a.fail_until_us >= 0) fail(a.fail_until_us, Fault::Kind::PlaneUp, plane);
+  }
+}
+
 // The links that the matrix names, at a quarter of their rate.
 std::string make_matrix_failures(const Traffic& traffic, const Topology& topology,
                                  std::vector<Fault>& faults) {
@@ -599,6 +650,7 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   network.mode = a.rod ? DeliveryMode::Rod : DeliveryMode::Rud;
   network.overhead_bytes = a.overhead_bytes;
   network.remote_rate_bps = static_cast<std::uint64_t>(a.remote_gbps * kGiga);
+  network.fep.cms.rate_is_stated = a.host_gbps.empty() || a.remote_gbps != 0;
   network.loss = a.loss;
   network.control_loss = a.control_loss;
   network.garbage = a.garbage;
@@ -616,7 +668,7 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   }
   network.rates_from = static_cast<Picoseconds>(rates_from_us * kPsPerUs);
   network.rates_until = static_cast<Picoseconds>(rates_until_us * kPsPerUs);
-  if (a.fail_links > 0) {
+  if (a.fail_links + a.fail_planes > 0) {
     network.avoid_from =
         static_cast<Picoseconds>(a.fail_from_us * kPsPerUs) + kKnownAfterRtts * rtt;
   }
@@ -628,8 +680,17 @@ std::string make_setup(const Arguments& a, RunSetup& setup) {
   if (std::max(a.slow_links, a.fail_links) > topology.leaf_uplink_count()) {
     return "the leaves have only " + std::to_string(topology.leaf_uplink_count()) + " uplinks";
   }
+  if (a.fail_planes >= a.planes && a.fail_planes > 0) {
+    return "--fail-planes: one of the " + std::to_string(a.planes) + " planes has to stay";
+  }
+  network.planes = a.planes;
   make_faults(a, topology, network.faults);
+  fail_planes(a, network.faults);
   setup.limit = static_cast<Picoseconds>(a.limit_us * kPsPerUs);
+  setup.matrix_file = a.write_matrix;
+  setup.threads = a.threads;
+  complaint = complaint_about_division(network, setup.traffic, a.threads);
+  if (!complaint.empty()) return "--threads: " + complaint;
   setup.trace_file = a.trace;
   setup.report_file = a.report;
   setup.trace_interval = static_cast<Picoseconds>(a.trace_every_us * kPsPerUs);
@@ -669,13 +730,7 @@ ParseResult parse_command_line(int argc, const char* const* argv, RunSetup& setu
   if (!complaint.empty()) {
     return {.run = false, .status = 2, .text = "uet-sim: " + complaint + "\n"};
   }
-  if (arguments.write_matrix.empty()) return {.run = true, .status = 0, .text = {}};
-  std::ofstream file(arguments.write_matrix);
-  write_matrix(setup.traffic, file);
-  file.close();
-  if (file) return {.run = false, .status = 0, .text = {}};
-  return {
-      .run = false, .status = 2, .text = "uet-sim: cannot write " + arguments.write_matrix + "\n"};
+  return {.run = true, .status = 0, .text = {}};
 }
 
 }  // namespace uet::netsim

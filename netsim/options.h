@@ -16,6 +16,8 @@ struct RunSetup {
   SweepSetup sweep;  // with a file: nothing below counts
   NetworkConfig network;
   Traffic traffic;
+  std::string matrix_file;    // not empty: write the traffic there instead of running it
+  std::uint32_t threads = 1;  // that share the network
   Picoseconds limit = 0;
   std::string trace_file;   // empty = none
   std::string report_file;  // empty = none

@@ -61,7 +61,7 @@ NetPacket* Port::pop_last(Queue& queue) {
 void Port::trim(NetPacket* packet) {
   packet->trimmed = true;
   packet->trimmed_last_hop = link.last_hop;
-  packet->head_bytes = std::min(packet->head_bytes, kTrimmedPdsBytes);
+  packet->cut_head(kTrimmedPdsBytes);
   packet->pds_bytes = packet->head_bytes;
   packet->wire_bytes = kTrimmedWireBytes;
   packet->traffic_class = config.separate_trimmed ? TrafficClass::Trimmed : TrafficClass::Control;

@@ -59,6 +59,7 @@ class Port {
     Picoseconds jitter = 0;   // extra delay, uniform up to this: breaks the order of a path
     bool up = true;
     bool avoided = false;  // routing knows that it is down
+    bool crosses = false;  // leads to a node of another rank (Lockstep)
   };
 
   // Queues the packet, or trims it or the youngest that waits. Returns the packet to drop, if any.

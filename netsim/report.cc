@@ -28,17 +28,17 @@ Series curve(const std::string& name, const std::vector<Sample>& samples, const 
 }
 
 // Bytes of flows that end within a period, over its length.
-Series goodput_of(const Network& network) {
+Series goodput_of(const Outcome& outcome) {
   Series series{"finished flows", false, {}};
-  const double length = network.simulated_us() / kPeriods;
+  const double length = outcome.simulated_us() / kPeriods;
   if (length <= 0) return series;
   std::vector<double> bytes(kPeriods);
-  for (std::size_t i = 0; i < network.flows().size(); ++i) {
-    const FlowRecord& record = network.flows()[i];
+  for (std::size_t i = 0; i < outcome.flows.size(); ++i) {
+    const FlowRecord& record = outcome.flows[i];
     if (record.finished == kPsNever) continue;
     const auto period =
-        static_cast<std::size_t>(microseconds(record.finished - network.begin()) / length);
-    bytes[std::min(period, kPeriods - 1)] += static_cast<double>(network.traffic().flows[i].bytes);
+        static_cast<std::size_t>(microseconds(record.finished - outcome.begin) / length);
+    bytes[std::min(period, kPeriods - 1)] += static_cast<double>(outcome.traffic->flows[i].bytes);
   }
   for (std::size_t i = 0; i < kPeriods; ++i) {
     series.points.emplace_back(length * (static_cast<double>(i) + 0.5), bytes[i] * 8e-3 / length);
@@ -46,9 +46,9 @@ Series goodput_of(const Network& network) {
   return series;
 }
 
-std::string completion_times(const Network& network) {
+std::string completion_times(const Outcome& outcome) {
   std::map<int, double> counts;  // by power of two, in us
-  for (const FlowRecord& record : network.flows()) {
+  for (const FlowRecord& record : outcome.flows) {
     if (record.finished == kPsNever) continue;
     int power = 0;
     while (microseconds(record.finished - record.started) >=
@@ -65,12 +65,12 @@ std::string completion_times(const Network& network) {
   return report::bar_chart({"Flow completion times", "us", "flows"}, bars);
 }
 
-std::string traffic_map(const Network& network) {
-  const std::size_t hosts = std::min<std::size_t>(network.host_count(), kMapHosts);
+std::string traffic_map(const Outcome& outcome) {
+  const std::size_t hosts = std::min<std::size_t>(outcome.hosts.size(), kMapHosts);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < hosts; ++i) names.push_back("host " + std::to_string(i));
   std::vector<std::vector<double>> bytes(hosts, std::vector<double>(hosts));
-  for (const Flow& flow : network.traffic().flows) {
+  for (const Flow& flow : outcome.traffic->flows) {
     if (flow.source < hosts && flow.destination < hosts) {
       bytes[flow.source][flow.destination] += static_cast<double>(flow.bytes);
     }
@@ -78,13 +78,11 @@ std::string traffic_map(const Network& network) {
   return report::heat_map({"Traffic in bytes", "destination", "source"}, names, names, bytes);
 }
 
-std::string retransmissions_of_hosts(const Network& network) {
+std::string retransmissions_of_hosts(const Outcome& outcome) {
   std::vector<std::pair<double, double>> points;
   double all = 0;
-  for (std::size_t i = 0; i < network.host_count(); ++i) {
-    const pds::Counters pds = network.host(i).fep().stats().pds;
-    const auto count = static_cast<double>(pds.rto_retransmissions + pds.nack_retransmissions +
-                                           pds.inferred_loss_retransmissions);
+  for (std::size_t i = 0; i < outcome.hosts.size(); ++i) {
+    const auto count = static_cast<double>(outcome.hosts[i].retransmissions());
     points.emplace_back(static_cast<double>(i), count);
     all += count;
   }
@@ -95,7 +93,7 @@ std::string retransmissions_of_hosts(const Network& network) {
 
 }  // namespace
 
-void Report::sample(const Network& network) {
+void Report::keep(const Sample& sample) {
   if (calls_++ % stride_ != 0) return;
   if (samples_.size() == kMostSamples) {
     for (std::size_t i = 0; 2 * i < kMostSamples; ++i) samples_[i] = samples_[2 * i];
@@ -103,10 +101,10 @@ void Report::sample(const Network& network) {
     stride_ *= 2;
     if ((calls_ - 1) % stride_ != 0) return;
   }
-  samples_.push_back(sample_of(network));
+  samples_.push_back(sample);
 }
 
-std::string Report::html(const Network& network) const {
+std::string Report::html(const Outcome& outcome) const {
   const report::Section over_time{
       "Over time",
       {report::line_chart(
@@ -121,10 +119,10 @@ std::string Report::html(const Network& network) const {
        report::line_chart(
            {"Bytes in flight", "us", "bytes"},
            {curve("in flight", samples_, [](const Sample& s) { return s.in_flight; })}),
-       report::line_chart({"Goodput", "us", "Gb/s"}, {goodput_of(network)})}};
+       report::line_chart({"Goodput", "us", "Gb/s"}, {goodput_of(outcome)})}};
   const report::Section whole{
       "Whole run",
-      {completion_times(network), retransmissions_of_hosts(network), traffic_map(network)}};
+      {completion_times(outcome), retransmissions_of_hosts(outcome), traffic_map(outcome)}};
   return report::page("uet-sim report", {over_time, whole});
 }
 

@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "netsim/network.h"
-#include "netsim/trace.h"
+#include "netsim/outcome.h"
+#include "netsim/sample.h"
 
 namespace uet::netsim {
 
 class Report {
  public:
-  // The state of the network now, for the plots over time. Of a long run every second, fourth, ...
-  // call is kept, so that a plot has at most kMostSamples points.
-  void sample(const Network& network);
+  // A moment of the run, for the plots over time. Of a long run every second, fourth, ... sample is
+  // kept, so that a plot has at most kMostSamples points.
+  void keep(const Sample& sample);
   // The whole page, after the run. HTML without script (uet_report/page.h).
-  std::string html(const Network& network) const;
+  std::string html(const Outcome& outcome) const;
 
  private:
   static constexpr std::size_t kMostSamples = 2000;

@@ -2,8 +2,6 @@
 // Counting at the end of a run.
 #include "netsim/results.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
@@ -20,15 +18,15 @@ double fairness(double count, double sum, double square) {
 }
 
 // Flows from one host to another in one class share a context; an ordered one has its own (CMS-2).
-void count_contexts(const Network& network, Results& results) {
+void count_contexts(const Outcome& outcome, Results& results) {
   struct Context {
     Picoseconds first = kPsNever, last = 0;
     double bytes = 0;
   };
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint8_t, bool>, Context> contexts;
-  for (std::size_t i = 0; i < network.flows().size(); ++i) {
-    const FlowRecord& record = network.flows()[i];
-    const Flow& flow = network.traffic().flows[i];
+  for (std::size_t i = 0; i < outcome.flows.size(); ++i) {
+    const FlowRecord& record = outcome.flows[i];
+    const Flow& flow = outcome.traffic->flows[i];
     if (record.finished == kPsNever) continue;
     Context& context = contexts[{flow.source, flow.destination, flow.traffic_class, flow.rod}];
     context.first = std::min(context.first, record.started);
@@ -44,29 +42,25 @@ void count_contexts(const Network& network, Results& results) {
   results.context_jain = fairness(static_cast<double>(contexts.size()), sum, square);
 }
 
-std::uint64_t retransmissions(const pds::Counters& pds) {
-  return pds.rto_retransmissions + pds.nack_retransmissions + pds.inferred_loss_retransmissions;
-}
-
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
-void count_flows(const Network& network, Results& results) {
+void count_flows(const Outcome& outcome, Results& results) {
   std::vector<double> times;
   double sum = 0, square = 0, bytes = 0;
   Picoseconds first = kPsNever, last = 0;
-  for (std::size_t i = 0; i < network.flows().size(); ++i) {
-    const FlowRecord& record = network.flows()[i];
+  for (std::size_t i = 0; i < outcome.flows.size(); ++i) {
+    const FlowRecord& record = outcome.flows[i];
     if (record.started != kPsNever) first = std::min(first, record.started);
     if (record.finished == kPsNever) continue;
     last = std::max(last, record.finished);
     const double fct_us = microseconds(record.finished - record.started);
-    const double rate = static_cast<double>(network.traffic().flows[i].bytes) * 8e-3 / fct_us;
+    const double rate = static_cast<double>(outcome.traffic->flows[i].bytes) * 8e-3 / fct_us;
     times.push_back(fct_us);
     sum += rate;
     square += rate * rate;
-    bytes += static_cast<double>(network.traffic().flows[i].bytes);
+    bytes += static_cast<double>(outcome.traffic->flows[i].bytes);
   }
-  results.flows = network.flows().size();
+  results.flows = outcome.flows.size();
   results.finished = times.size();
   if (times.empty()) return;
   std::sort(times.begin(), times.end());
@@ -82,54 +76,40 @@ void count_flows(const Network& network, Results& results) {
   results.flow_goodput_gbps = sum / count;
 }
 
-void take_queue(QueueResult& queue, const PortCounters& counters) {
-  const auto max = static_cast<double>(counters.max_data_bytes);
-  if (max < queue.max) return;
-  queue.max = max;
-  queue.mean = std::max(queue.mean, counters.mean_data_bytes());
+void count_ports(const PortsOutcome& ports, Results& results) {
+  results.trims = ports.trims;
+  results.marks = ports.marks;
+  results.data_drops = ports.data_drops;
+  results.control_drops = ports.control_drops;
+  results.lost = ports.lost;
+  results.unroutable = ports.unroutable;
+  results.spoilt = ports.spoilt;
+  results.switch_queue = ports.switch_queue;
+  results.last_hop_queue = ports.last_hop_queue;
+  results.control_share =
+      ports.bytes > 0 ? static_cast<double>(ports.control_bytes) / static_cast<double>(ports.bytes)
+                      : 0;
 }
 
-void count_ports(const Network& network, Results& results) {
-  double bytes = 0, control = 0;
-  for (const Port& port : network.fabric().ports()) {
-    const PortCounters& counters = port.counters;
-    results.trims += counters.trims;
-    results.marks += counters.marks;
-    results.data_drops += counters.data_drops;
-    results.control_drops += counters.control_drops;
-    results.lost += counters.lost;
-    if (port.link.from_host) continue;
-    bytes += static_cast<double>(counters.bytes);
-    control += static_cast<double>(counters.control_bytes);
-    take_queue(port.link.last_hop ? results.last_hop_queue : results.switch_queue, counters);
-  }
-  results.control_share = bytes > 0 ? control / bytes : 0;
-  results.unroutable = network.fabric().unroutable();
-}
-
-void count_hosts(const Network& network, Results& results) {
-  for (std::size_t i = 0; i < network.host_count(); ++i) {
-    const Host& host = network.host(i);
-    const fep::Stats stats = host.fep().stats();
-    const pds::Counters& pds = stats.pds;
-    results.cms.add(stats.cms);
-    results.pend_sent += pds.pend_sent;
-    results.restores_sent += pds.restores_sent;
-    results.blocked_by_window_ns += pds.blocked_by_window_ns;
-    results.blocked_by_credit_ns += pds.blocked_by_credit_ns;
-    results.receive_drops += host.receive_drops();
-    results.most_unread_bytes = std::max(results.most_unread_bytes, host.most_unread_bytes());
-    if (host.receive_drops() > 0) {
-      results.last_receive_drop_us = std::max(
-          results.last_receive_drop_us, microseconds(host.last_receive_drop() - network.begin()));
+void count_hosts(const Outcome& outcome, Results& results) {
+  for (const HostOutcome& host : outcome.hosts) {
+    results.pend_sent += host.pend_sent;
+    results.restores_sent += host.restores_sent;
+    results.blocked_by_window_ns += host.blocked_by_window_ns;
+    results.blocked_by_credit_ns += host.blocked_by_credit_ns;
+    results.receive_drops += host.receive_drops;
+    results.most_unread_bytes = std::max(results.most_unread_bytes, host.most_unread_bytes);
+    if (host.receive_drops > 0) {
+      results.last_receive_drop_us = std::max(results.last_receive_drop_us,
+                                              microseconds(host.last_receive_drop - outcome.begin));
     }
-    results.data_packets += pds.requests_sent;
-    results.rto_retransmissions += pds.rto_retransmissions;
-    results.nack_retransmissions += pds.nack_retransmissions;
-    results.inferred_retransmissions += pds.inferred_loss_retransmissions;
-    results.duplicates += pds.duplicates_dropped + pds.duplicates_acked;
-    results.acks += pds.acks_sent;
-    results.pdcs += pds.pdcs_opened + pds.pdcs_accepted;
+    results.data_packets += host.requests_sent;
+    results.rto_retransmissions += host.rto_retransmissions;
+    results.nack_retransmissions += host.nack_retransmissions;
+    results.inferred_retransmissions += host.inferred_retransmissions;
+    results.duplicates += host.duplicates;
+    results.acks += host.acks_sent;
+    results.pdcs += host.pdcs;
   }
   results.retransmissions =
       results.rto_retransmissions + results.nack_retransmissions + results.inferred_retransmissions;
@@ -141,29 +121,29 @@ nlohmann::ordered_json as_json(const QueueResult& queue) {
 
 }  // namespace
 
-std::uint64_t peak_memory_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-}
-
-Results results_of(const Network& network, double wall_s, std::uint64_t idle_memory_bytes) {
+Results results_of(const Outcome& outcome, double wall_s, std::uint64_t idle_memory_bytes) {
   Results results;
-  count_flows(network, results);
-  count_contexts(network, results);
-  results.dead_share = network.meter().dead_share();
-  count_ports(network, results);
-  count_hosts(network, results);
-  results.spoilt = network.fabric().spoilt();
-  results.events = network.events();
-  results.simulated_us = network.simulated_us();
+  count_flows(outcome, results);
+  count_contexts(outcome, results);
+  count_ports(outcome.ports, results);
+  count_hosts(outcome, results);
+  results.cms = outcome.cms;
+  results.dead_share = outcome.meter.dead_share();
+  results.interval_gbps = outcome.meter.gbps();
+  results.last_dead_us = microseconds(outcome.meter.last_swallowed());
+  results.events = outcome.events;
+  results.simulated_us = outcome.simulated_us();
   results.wall_s = wall_s;
-  results.memory_bytes = peak_memory_bytes();
+  results.memory_bytes = outcome.memory_bytes;
   if (results.pdcs > 0 && results.memory_bytes > idle_memory_bytes) {
     results.bytes_per_pdc = static_cast<double>(results.memory_bytes - idle_memory_bytes) /
                             static_cast<double>(results.pdcs);
   }
-  results.violations = network.violations();
+  for (const Violation& violation : outcome.violations) {
+    results.violations.push_back("at " +
+                                 std::to_string(microseconds(violation.at - outcome.begin)) +
+                                 " us: " + violation.text);
+  }
   return results;
 }
 
@@ -213,6 +193,8 @@ void print_json(const Results& r, std::ostream& out) {
         {"inferred", r.inferred_retransmissions}}},
       {"duplicates", r.duplicates},
       {"dead_share", std::round(r.dead_share * 1e6) / 1e6},
+      {"last_dead_us", rounded(r.last_dead_us)},
+      {"interval_gbps", rounded(r.interval_gbps)},
       {"acks", r.acks},
       {"trims", r.trims},
       {"marks", r.marks},
@@ -238,13 +220,13 @@ void print_json(const Results& r, std::ostream& out) {
   out << json.dump(2) << "\n";
 }
 
-void print_csv(const Network& network, std::ostream& out) {
+void print_csv(const Outcome& outcome, std::ostream& out) {
   out << "id,source,destination,bytes,start_us,fct_us,gbps,source_sent,source_resent,rate_gbps\n"
       << std::fixed << std::setprecision(3);
-  const Picoseconds begin = network.begin();
-  for (std::size_t i = 0; i < network.flows().size(); ++i) {
-    const FlowRecord& record = network.flows()[i];
-    const Flow& flow = network.traffic().flows[i];
+  const Picoseconds begin = outcome.begin;
+  for (std::size_t i = 0; i < outcome.flows.size(); ++i) {
+    const FlowRecord& record = outcome.flows[i];
+    const Flow& flow = outcome.traffic->flows[i];
     out << (flow.id != 0 ? flow.id : i + 1) << "," << flow.source << "," << flow.destination << ","
         << flow.bytes << ",";
     if (record.started != kPsNever) out << microseconds(record.started - begin);
@@ -255,9 +237,9 @@ void print_csv(const Network& network, std::ostream& out) {
     } else {
       out << ",";
     }
-    const pds::Counters pds = network.host(flow.source).fep().stats().pds;
-    out << "," << pds.requests_sent << "," << retransmissions(pds) << ","
-        << network.meter().gbps(flow.source, flow.destination) << "\n";
+    const HostOutcome& source = outcome.hosts[flow.source];
+    out << "," << source.requests_sent << "," << source.retransmissions() << ","
+        << outcome.meter.gbps(flow.source, flow.destination) << "\n";
   }
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "netsim/network.h"
+#include "netsim/outcome.h"
 
 namespace uet::netsim {
 
@@ -15,20 +15,17 @@ struct FctResult {  // of the flows that finished, us
   double min = 0, mean = 0, p99 = 0, worst = 0;
 };
 
-struct QueueResult {  // data that waited in front of one link, bytes
-  double max = 0;
-  double mean = 0;  // over the time in which some waited, of the port with the largest
-};
-
 struct Results {
   std::size_t flows = 0;
   std::size_t finished = 0;
   FctResult fct;
-  double makespan_us = 0;   // first start to last end
-  double jain = 0;          // over size / FCT of the flows
-  double context_jain = 0;  // the same of congestion contexts: bytes over first start to last end
-  double dead_share = 0;    // of packets: take a failed link 10 RTTs later (Meter)
-  double goodput_gbps = 0;  // all bytes over the makespan
+  double makespan_us = 0;    // first start to last end
+  double jain = 0;           // over size / FCT of the flows
+  double context_jain = 0;   // the same of congestion contexts: bytes over first start to last end
+  double dead_share = 0;     // of packets: take a failed link 10 RTTs later (Meter)
+  double last_dead_us = 0;   // when the last data packet took a failed link
+  double interval_gbps = 0;  // data that arrived in the interval of --rates-us, as on the wire
+  double goodput_gbps = 0;   // all bytes over the makespan
   double flow_goodput_gbps = 0;    // mean of size / FCT
   std::uint64_t data_packets = 0;  // first transmissions
   std::uint64_t retransmissions = 0;
@@ -48,22 +45,20 @@ struct Results {
   std::uint64_t events = 0;
   double simulated_us = 0;
   double wall_s = 0;
-  std::uint64_t memory_bytes = 0;  // of this process at its largest
+  std::uint64_t memory_bytes = 0;  // of the process at its largest, or of all ranks' processes
   std::uint64_t pdcs = 0;
   double bytes_per_pdc = 0;  // memory that came with the hosts and their traffic, per PDC end
   std::vector<std::string> violations;
 };
 
 // `wall_s`: how long it took. `idle_memory_bytes`: of the process before the network was built.
-Results results_of(const Network& network, double wall_s, std::uint64_t idle_memory_bytes);
-// Largest resident size of this process so far.
-std::uint64_t peak_memory_bytes();
+Results results_of(const Outcome& outcome, double wall_s, std::uint64_t idle_memory_bytes);
 
 void print_text(const Results& results, std::ostream& out);
 void print_json(const Results& results, std::ostream& out);
 // One line for each flow: id, source, destination, bytes, start_us, fct_us, gbps; then of its
 // source and all that it sends: data packets and retransmissions; and the rate between both in the
 // interval of the Meter.
-void print_csv(const Network& network, std::ostream& out);
+void print_csv(const Outcome& outcome, std::ostream& out);
 
 }  // namespace uet::netsim

@@ -100,6 +100,15 @@ std::uint32_t Topology::downlinks_of(std::uint32_t node) const {
   return config_.tiers == 3 ? pods_ : config_.leaves;
 }
 
+std::uint32_t Topology::part_of(std::uint32_t node, std::uint32_t parts) const {
+  if (is_host(node)) node = hosts_ + leaf_of(node);
+  const bool leaf = node < first_aggregation_, spine = node >= first_spine_;
+  const std::uint32_t begin = leaf ? hosts_ : spine ? first_spine_ : first_aggregation_;
+  const std::uint32_t end = leaf ? first_aggregation_ : spine ? nodes() : first_spine_;
+  const std::uint64_t place = node - begin;
+  return static_cast<std::uint32_t>(place * parts / (end - begin));
+}
+
 std::uint32_t Topology::uplinks_of(std::uint32_t node) const {
   if (node < hosts_) return 1;
   if (node < first_aggregation_) return config_.tiers == 1 ? 0 : config_.leaf_uplinks;
@@ -109,10 +118,13 @@ std::uint32_t Topology::uplinks_of(std::uint32_t node) const {
 void Topology::connect(std::uint32_t down_port, std::uint32_t lower, std::uint32_t up_port,
                        std::uint32_t upper, std::uint64_t rate_bps) {
   const bool host = lower < hosts_;
+  const auto other = config_.other_host_delays.find(lower);
+  const Picoseconds delay =
+      host && other != config_.other_host_delays.end() ? other->second : config_.hop_delay;
   links_[up_port] =
-      Port::Link{.rate_bps = rate_bps, .delay = config_.hop_delay, .to = upper, .from_host = host};
+      Port::Link{.rate_bps = rate_bps, .delay = delay, .to = upper, .from_host = host};
   links_[down_port] =
-      Port::Link{.rate_bps = rate_bps, .delay = config_.hop_delay, .to = lower, .last_hop = host};
+      Port::Link{.rate_bps = rate_bps, .delay = delay, .to = lower, .last_hop = host};
   reverse_[up_port] = down_port;
   reverse_[down_port] = up_port;
 }

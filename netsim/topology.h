@@ -27,6 +27,7 @@ struct TopologyConfig {
   std::map<std::uint32_t, std::uint64_t> other_host_rates_bps = {};  // hosts whose links differ
   std::uint64_t fabric_rate_bps = 100'000'000'000;                   // between switches
   Picoseconds hop_delay = kPsPerUs;
+  std::map<std::uint32_t, Picoseconds> other_host_delays = {};  // hosts whose links are longer
   bool spray_in_switches = false;  // up-ports are drawn per packet, whatever its entropy says
 };
 
@@ -53,6 +54,9 @@ class Topology {
   std::uint32_t hosts() const { return hosts_; }
   std::uint32_t nodes() const { return static_cast<std::uint32_t>(first_port_.size()) - 1; }
   bool is_host(std::uint32_t node) const { return node < hosts_; }
+  // Which of `parts` parts of the network the node belongs to: equal parts of each tier, and hosts
+  // with their leaf.
+  std::uint32_t part_of(std::uint32_t node, std::uint32_t parts) const;
   // The links of all ports, in the order of port numbers; the network copies them.
   const std::vector<Port::Link>& links() const { return links_; }
   std::uint32_t first_port(std::uint32_t node) const { return first_port_[node]; }

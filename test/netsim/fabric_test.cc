@@ -39,10 +39,10 @@ struct FabricTest : ::testing::Test {
     while (!events.empty()) {
       const Event event = events.pop();
       now = event.at;
-      if (event.kind == EventKind::PortFree) {
-        fabric().port_is_free(event.subject, now);
-      } else if (NetPacket* arrived = fabric().arrive(event.subject, event.packet, now)) {
-        arrivals.push_back({fabric().node_behind(event.subject), now});
+      if (event.kind() == EventKind::PortFree) {
+        fabric().port_is_free(event.subject(), now);
+      } else if (NetPacket* arrived = fabric().arrive(event.subject(), event.packet, now)) {
+        arrivals.push_back({fabric().node_behind(event.subject()), now});
         pool.give_back(arrived);
       }
     }
@@ -134,10 +134,10 @@ TEST_F(FabricTest, HostsPortReportsEachPacketThatHasLeft) {
   bool reported = false;
   while (!events.empty()) {
     const Event event = events.pop();
-    if (event.kind == EventKind::PortFree) {
-      EXPECT_EQ(event.subject, fabric().topology().first_port(0)) << "a switch reports nothing";
-      reported |= fabric().port_is_free(event.subject, event.at);
-    } else if (NetPacket* arrived = fabric().arrive(event.subject, event.packet, event.at)) {
+    if (event.kind() == EventKind::PortFree) {
+      EXPECT_EQ(event.subject(), fabric().topology().first_port(0)) << "a switch reports nothing";
+      reported |= fabric().port_is_free(event.subject(), event.at);
+    } else if (NetPacket* arrived = fabric().arrive(event.subject(), event.packet, event.at)) {
       pool.give_back(arrived);
     }
   }

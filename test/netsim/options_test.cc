@@ -69,6 +69,8 @@ TEST(Options, RefuseWithTheReason) {
   EXPECT_THAT(refusal("--incast 2 --host-gbps 128=25"), HasSubstr("a host from 0 to 127"));
   EXPECT_THAT(refusal("--incast 2 --host-gbps 3:25"), HasSubstr("HOST=GBPS"));
   EXPECT_THAT(refusal("--incast 2 --host-gbps 3=0"), HasSubstr("HOST=GBPS"));
+  EXPECT_THAT(refusal("--incast 2 --host-hop-us 128=5"), HasSubstr("a host from 0 to 127"));
+  EXPECT_THAT(refusal("--incast 2 --host-hop-us 3=-5"), HasSubstr("HOST=US"));
   EXPECT_THAT(refusal("--incast 2 --rates-us 20 10"), HasSubstr("--rates-us"));
   EXPECT_THAT(refusal("--matrix /nowhere.cm"), HasSubstr("/nowhere.cm: cannot be read"));
 }
@@ -128,7 +130,7 @@ TEST(Output, CsvHasALineForEachFlow) {
   Network network(setup.network, setup.traffic);
   network.run(setup.limit, nullptr);
   std::ostringstream out;
-  print_csv(network, out);
+  print_csv(outcome_of(network), out);
   std::istringstream lines(out.str());
   std::string line;
   ASSERT_TRUE(std::getline(lines, line));

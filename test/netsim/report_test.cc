@@ -21,9 +21,10 @@ std::string page_of_incast(double every_us) {
   EXPECT_TRUE(parse_line("--incast 4 --hosts 8 --size 400000 --topology one-switch", setup).run);
   Network network(setup.network, setup.traffic);
   Report report;
-  network.watch(static_cast<Picoseconds>(every_us * kPsPerUs), [&] { report.sample(network); });
+  network.watch(static_cast<Picoseconds>(every_us * kPsPerUs),
+                [&](const Sample& sample) { report.keep(sample); });
   network.run(setup.limit, nullptr);
-  return report.html(network);
+  return report.html(outcome_of(network));
 }
 
 TEST(Report, Incast_HasItsPlots) {

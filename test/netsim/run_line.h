@@ -38,7 +38,7 @@ inline Results run_line(std::string line, const std::string& matrix = {}) {
   if (!parsed.run) return {};
   Network network(setup.network, setup.traffic);
   network.run(setup.limit, nullptr);
-  Results results = results_of(network, 1, 0);
+  Results results = results_of(outcome_of(network), 1, 0);
   EXPECT_EQ(results.violations, std::vector<std::string>{}) << line;
   EXPECT_EQ(results.finished, results.flows) << line;
   return results;
