@@ -50,7 +50,7 @@ enum class Kind : std::uint8_t {
   PeerLost = 18,   // the process of a peer on this host ended. the rest as PdcOpened
 };
 
-enum class Loss : std::uint8_t { TimeOut = 0, Inferred = 1, Refused = 2, GivenUp = 3 };
+enum class Loss : std::uint8_t { TimeOut = 0, Inferred = 1, Refused = 2, GivenUp = 3, Rail = 4 };
 
 // The resource that data waits for.
 enum class Wait : std::uint8_t {

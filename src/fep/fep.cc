@@ -32,6 +32,7 @@ Fep::Fep(const Config& config, nic::Nic& nic, Time now)
       nic_(nic),
       last_pass_(now),
       last_take_(now),
+      arrived_(std::min(nic.caps().most_received, nic::kRxBurst)),
       rng_(config.seed),
       packets_(config.packets),
       buffers_(config.ses.payload_mtu, config.buffers),
@@ -85,6 +86,7 @@ bool Fep::take(Time now) {
     host_copy->joins = false;
     host_copy->run.end();
   }
+  while (const auto lost = nic_.poll_lost_rail()) manager_->on_lost_rail(*lost, now);
   note_receive_load(count > 0);
   return manager_->expire(now) || count > 0;
 }
@@ -191,9 +193,9 @@ void Fep::keep_trace_in(trace::Ring* ring) {
   ses_.keep_trace_in(ring, &last_pass_);
 }
 
-void Fep::learn(const FepAddress& address) { manager_->learn(address); }
+void Fep::learn(const FepAddress& address) { manager_->peer_ports().add(address); }
 
-void Fep::unlearn(const FepAddress& address) { manager_->unlearn(address); }
+void Fep::unlearn(const FepAddress& address) { manager_->peer_ports().remove(address); }
 
 void Fep::key_changed(std::uint32_t sdi) { manager_->key_changed(sdi); }
 

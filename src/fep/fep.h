@@ -123,7 +123,7 @@ class Fep {
   bool loaded_ = false;    // something was in use when the load was last looked at
   Time nic_full_since_{};  // Time{}: it has taken all
   std::uint64_t blocked_by_nic_ns_ = 0;
-  std::array<RxPacket, nic::kRxBurst> arrived_;  // as new between bursts: most bring little
+  std::vector<RxPacket> arrived_;  // a burst; as new between bursts: most bring little
   Rng rng_;
   PacketPool packets_;
   BufferPool buffers_;

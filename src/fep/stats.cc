@@ -79,7 +79,10 @@ constexpr Row kRows[] = {
     pds<&P::nack_retransmissions>("pds_nack_retransmissions",
                                   "packets sent again because of a NACK"),
     pds<&P::inferred_loss_retransmissions>("pds_inferred_loss_retransmissions",
-                                           "packets sent again because later ones arrived"),
+                                           "packets sent again because later ones arrived, or "
+                                           "because their rail was lost"),
+    pds<&P::lost_rail_retransmissions>("pds_lost_rail_retransmissions",
+                                       "inferred losses whose cause is a lost rail"),
     pds<&P::inferred_losses_spurious>("pds_inferred_losses_spurious",
                                       "packets taken for lost by path that arrived after all"),
     pds<&P::duplicates_dropped>("pds_duplicates_dropped", "copies made by the network, dropped"),

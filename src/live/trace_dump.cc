@@ -21,7 +21,7 @@ constexpr const char* kKinds[] = {"none",          "pdc_opened",   "pdc_state", 
                                   "nack_received", "control_sent", "control_received", "lost",
                                   "window",        "path_banned",  "waited",           "not_polled",
                                   "posted",        "ended",        "peer_lost"};
-constexpr const char* kLosses[] = {"time_out", "inferred", "refused", "given_up"};
+constexpr const char* kLosses[] = {"time_out", "inferred", "refused", "given_up", "rail"};
 constexpr const char* kWaits[] = {"nothing", "window", "credit", "peer_window", "packets", "nic"};
 constexpr const char* kStates[] = {"closed",  "creating", "established",
                                    "quiesce", "ack_wait", "close_ack_wait"};

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 namespace uet::nic {
 namespace {
@@ -17,8 +18,14 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "libuet-nic-";
 constexpr std::string_view kSuffix = ".so";
 
+std::string& told_directory() {
+  static std::string* const kDirectory = new std::string;  // never destroyed
+  return *kDirectory;
+}
+
 // Where the provider, or the program that this code is part of, lies.
 fs::path own_directory() {
+  if (!told_directory().empty()) return told_directory();
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&own_directory), &info) == 0) return ".";
   return fs::path(info.dli_fname).parent_path();
@@ -35,6 +42,8 @@ std::string installed_text(const std::string& directory) {
 }
 
 }  // namespace
+
+void look_for_modules_in(std::string directory) { told_directory() = std::move(directory); }
 
 std::vector<std::string> installed_modules(const std::string& directory) {
   std::vector<std::string> names;

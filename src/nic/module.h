@@ -40,6 +40,10 @@ inline constexpr const char* kModuleEntryName = "uet_nic_module";
 Result<const Module*> load_module(const std::string& name, const std::string& directory,
                                   std::string& message);
 
+// An empty `directory` is this one from now on: for programs that contain this code and lie
+// elsewhere than the modules. Before the first call of the others.
+void look_for_modules_in(std::string directory);
+
 // Names of the modules in `directory` (as above), sorted.
 std::vector<std::string> installed_modules(const std::string& directory);
 

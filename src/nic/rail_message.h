@@ -4,10 +4,11 @@
 //
 //   0  magic      "\xFFuetrail"; no PDS header begins so (WIRE 2.1)
 //   8  kind       RailMessage::Kind
-//   9  rail       1 to 3; 0: of the first address
+//   9  rail       1 to 3; 0: of the first address. Of Gone: the rail that was lost
 //  10  port       of both addresses
 //  12  address    IPv4: of Hello the first address of its sender, of Proof the further one
-//  16  cookie     of Challenge and Proof
+//  16  cookie     of Challenge and Proof; of Known and Gone the one for the first address, so that
+//                 a Gone is not forged
 //  24  nonce      of Hello; the other ones of that exchange repeat it, so that answers are not
 //  forged
 #pragma once
@@ -30,6 +31,7 @@ struct RailMessage {
     Proof = 3,      // from the first address, with the cookie that the further one got
     Known = 4,      // to the further address: packets from there are taken
     Unknown = 5,    // to a further address whose packets are not taken
+    Gone = 6,       // over another rail: "my end of this rail has lost its carrier"
   };
   static constexpr std::size_t kBytes = 28;
   using Bytes = std::array<std::byte, kBytes>;
@@ -58,7 +60,7 @@ struct RailMessage {
     if (bytes.size() != kBytes) return {};
     Form form;
     std::memcpy(&form, bytes.data(), kBytes);
-    if (form.magic != kMagic || form.kind < 1 || form.kind > 5) return {};
+    if (form.magic != kMagic || form.kind < 1 || form.kind > 6) return {};
     return RailMessage{
         static_cast<Kind>(form.kind), form.rail, form.port, form.address, form.cookie, form.nonce};
   }

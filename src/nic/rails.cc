@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/siphash.h"
 
@@ -72,10 +73,10 @@ RailsNic::RailsNic(std::vector<Rail> rails, std::uint64_t secret)
       caps_(joined(rails_)),
       key0_(siphash(secret, ~secret, 0)),
       key1_(siphash(secret, ~secret, 1)),
+      peers_(rails_.size(), [this](Peer& peer, std::size_t rail) { hello(peer, rail); }),
       parts_(std::make_unique<std::array<Part, kMostRails>>()),
       translated_(std::make_unique<std::array<Packet, kTxBurst>>()) {
   UET_ASSERT(rails_.size() >= 2 && rails_.size() <= kMostRails);
-  carrier_.fill(true);
   const auto watch = [this](int fd) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
     if (fd >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
@@ -94,28 +95,13 @@ RailsNic::~RailsNic() = default;
 
 // ---- peers --------------------------------------------------------------------------------------
 
-RailsNic::Peer* RailsNic::peer_at(const FepAddress& first) {
-  const auto found = peers_.find(first);
-  return found != peers_.end() ? &found->second : nullptr;
-}
-
-RailsNic::Peer& RailsNic::peer_for(const FepAddress& first) {
-  const auto [found, added] = peers_.try_emplace(first);
-  Peer& peer = found->second;
-  if (added) {
-    peer.first = first;
-    peer.ways[0] = {.ip = first.ip, .state = State::Up};
-  }
-  return peer;
-}
-
 // The caller has the addresses from a trustworthy place, so that packets from there are the peer's.
 // The peer may not know ours yet.
 void RailsNic::learn_further(const FepAddress& first, std::span<const FabricAddress> further) {
   if (first == local_address() || first.ip.is_ipv6) return;
   const std::size_t count = std::min(further.size(), rails_.size() - 1);
   for (std::size_t i = 0; i < count && sources_.size() < kMostSources; ++i) {
-    const Way& way = peer_for(first).ways[i + 1];
+    const Way& way = peers_.get(first).ways[i + 1];
     if (way.state == State::None || way.ip != further[i])
       set_way(first, i + 1, further[i], State::Unproved);
   }
@@ -124,9 +110,9 @@ void RailsNic::learn_further(const FepAddress& first, std::span<const FabricAddr
 // The peer's rail has this address from now on, and no other.
 void RailsNic::set_way(const FepAddress& first, std::size_t rail, const FabricAddress& ip,
                        State state) {
-  Way& way = peer_for(first).ways[rail];
+  Way& way = peers_.get(first).ways[rail];
   if (way.state != State::None) sources_.erase({way.ip, first.port});
-  way = {.ip = ip, .state = state};
+  RailPeers::set(way, ip, state);
   sources_[{ip, first.port}] = {first, static_cast<std::uint8_t>(rail)};
 }
 
@@ -140,39 +126,14 @@ void RailsNic::hello(Peer& peer, std::size_t rail) {
         .nonce = nonce(peer.ways[rail].ip, peer.first)});
 }
 
-// May the next packet to the peer take this rail? Asks ways that are silent.
-bool RailsNic::may_use(Peer& peer, std::size_t rail) {
-  Way& way = peer.ways[rail];
-  if (way.state == State::None || !carrier_[rail]) return false;
-  if (way.state == State::Up) {
-    const bool silent = way.unanswered != Time{} && now_ - way.unanswered > kSilence &&
-                        peer.last_arrival > way.unanswered;
-    if (!silent) return true;
-    if (way.asked == Time{}) {
-      way.asked = now_;
-      hello(peer, rail);
-    }
-    if (now_ - way.asked <= kAnswer) return true;
-    way.state = State::Silent;
-    way.next_hello = now_;
-    way.pause = kFirstPause;
-  }
-  if (now_ >= way.next_hello) {
-    hello(peer, rail);
-    way.next_hello = now_ + way.pause;
-    way.pause = std::min(2 * way.pause, kLongestPause);
-  }
-  return false;
-}
-
 // CMS-403: an entropy value keeps its rail; values of rails that are not used share the others.
 std::size_t RailsNic::rail_for(const Packet& packet) {
-  Peer* const peer = peers_.empty() ? nullptr : peer_at(packet.to);
+  Peer* const peer = peers_.empty() ? nullptr : peers_.find(packet.to);
   if (peer == nullptr) return 0;
   std::array<std::uint8_t, kMostRails> usable{};
   std::size_t count = 0;
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
-    if (may_use(*peer, rail)) usable[count++] = static_cast<std::uint8_t>(rail);
+    if (peers_.may_use(*peer, rail, now_)) usable[count++] = static_cast<std::uint8_t>(rail);
   }
   const auto own = static_cast<std::uint8_t>(packet.entropy % rails_.size());
   const auto end = usable.begin() + static_cast<std::ptrdiff_t>(count);
@@ -180,8 +141,7 @@ std::size_t RailsNic::rail_for(const Packet& packet) {
   const std::size_t rail = keeps        ? own
                            : count == 0 ? 0
                                         : usable[packet.entropy / rails_.size() % count];
-  Way& way = peer->ways[rail];
-  if (way.unanswered == Time{}) way.unanswered = now_;
+  peers_.note_departure(*peer, rail, !packet.control, now_);
   return rail;
 }
 
@@ -210,8 +170,10 @@ std::uint32_t RailsNic::nonce(const FabricAddress& further, const FepAddress& fi
 
 void RailsNic::handle_hello(const RailMessage& message, const FepAddress& from, std::size_t rail) {
   const FepAddress first{.ip = address_of(message.address), .port = message.port};
-  RailMessage answer{
-      .kind = RailMessage::Kind::Known, .rail = message.rail, .nonce = message.nonce};
+  RailMessage answer{.kind = RailMessage::Kind::Known,
+                     .rail = message.rail,
+                     .cookie = cookie(first.ip, first),
+                     .nonce = message.nonce};
   const auto known = sources_.find(from);
   const bool taken = rail == 0 ? from == first
                                : known != sources_.end() && known->second.first == first &&
@@ -232,11 +194,49 @@ void RailsNic::handle_proof(const RailMessage& message, const FepAddress& from) 
   if (sources_.size() >= kMostSources && !sources_.contains(further)) return;
   set_way(from, rail, further.ip, State::Up);
   send(rail, further,
-       {.kind = RailMessage::Kind::Known, .rail = message.rail, .nonce = message.nonce});
+       {.kind = RailMessage::Kind::Known,
+        .rail = message.rail,
+        .cookie = cookie(from.ip, from),
+        .nonce = message.nonce});
+  if (Peer& peer = peers_.get(from); peer.pass == 0) hello(peer, rail);
+}
+
+// Hellos find out when the peer's carrier is back.
+void RailsNic::handle_gone(const RailMessage& message, Peer& peer) {
+  if (message.cookie != cookie(peer.first.ip, peer.first) || message.rail >= rails_.size()) return;
+  if (peer.ways[message.rail].state != State::Up) return;
+  peers_.leave(peer, message.rail, now_ + RailPeers::kFirstPause);
+}
+
+void RailsNic::send_gone() {
+  for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
+    if ((gone_ & 1U << rail) == 0 || peers_.carrier(rail)) continue;
+    peers_.for_each([&](const Peer& peer) {
+      const auto other = peers_.other_rail(peer, rail);
+      if (!other || peer.pass == 0 || peer.ways[rail].state != State::Up) return;
+      send(*other, {peer.ways[*other].ip, peer.first.port},
+           {.kind = RailMessage::Kind::Gone,
+            .rail = static_cast<std::uint8_t>(rail),
+            .cookie = peer.pass});
+    });
+  }
+  gone_ = 0;
+}
+
+// nullptr: no peer has this address on this rail.
+RailsNic::Peer* RailsNic::sender(const FepAddress& from, std::size_t rail) {
+  if (rail == 0) return peers_.find(from);
+  const auto source = sources_.find(from);
+  if (source == sources_.end() || source->second.rail != rail) return nullptr;
+  return peers_.find(source->second.first);
 }
 
 void RailsNic::handle(const RailMessage& message, const FepAddress& from, std::size_t rail) {
   using Kind = RailMessage::Kind;
+  if (message.kind == Kind::Gone) {
+    if (Peer* const peer = sender(from, rail); peer != nullptr) handle_gone(message, *peer);
+    return;
+  }
   if (message.rail != rail && message.kind != Kind::Proof) return;
   if (message.kind == Kind::Hello) return handle_hello(message, from, rail);
   if (message.kind == Kind::Proof) {
@@ -244,10 +244,7 @@ void RailsNic::handle(const RailMessage& message, const FepAddress& from, std::s
     return;
   }
   // The answers, of peers that are known.
-  const auto source = sources_.find(from);
-  Peer* const peer = rail == 0                  ? peer_at(from)
-                     : source != sources_.end() ? peer_at(source->second.first)
-                                                : nullptr;
+  Peer* const peer = sender(from, rail);
   if (peer == nullptr || peer->ways[rail].ip != from.ip) return;
   Way& way = peer->ways[rail];
   if (message.kind != Kind::Unknown && message.nonce != nonce(way.ip, peer->first)) return;
@@ -260,11 +257,13 @@ void RailsNic::handle(const RailMessage& message, const FepAddress& from, std::s
                    .cookie = message.cookie,
                    .nonce = message.nonce});
     case Kind::Known:
-      way = {.ip = way.ip, .state = State::Up};
+      RailPeers::set(way, way.ip, State::Up);
+      peer->pass = message.cookie;
+      peers_.note_answer(*peer, rail, now_);
       return;
     case Kind::Unknown:
       if (rail == 0 || way.state != State::Up) return;
-      way = {.ip = way.ip, .state = State::Unproved};
+      RailPeers::set(way, way.ip, State::Unproved);
       return;
     default:
       return;
@@ -291,18 +290,17 @@ bool RailsNic::take(RxPacket& packet, std::size_t rail) {
     }
     packet.source = source->second.first;
   }
-  if (!peers_.empty()) peer = peer_at(packet.source);
-  if (peer != nullptr) {
-    peer->last_arrival = now_;
-    peer->ways[rail].unanswered = peer->ways[rail].asked = Time{};
-  }
+  if (!peers_.empty()) peer = peers_.find(packet.source);
+  if (peer != nullptr) peers_.note_arrival(*peer, rail, now_);
   if (caps_.source_ports != 0) packet.entropy = static_cast<std::uint16_t>(kFirstEntropy + rail);
   return true;
 }
 
 std::size_t RailsNic::rx_burst(std::span<RxPacket> out, Time now) {
   now_ = now;
+  if (gone_ != 0) send_gone();
   if (now >= next_carrier_look_) look_at_carriers();
+  peers_.look(now);
   if (!held_.empty()) send_held();
   std::size_t filled = 0;
   turn_ = (turn_ + 1) % rails_.size();
@@ -323,15 +321,22 @@ void RailsNic::look_at_carriers() {
   next_carrier_look_ = now_ + kCarrierLook;
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
     if (watches_[rail].fd() < 0) continue;
-    if (const auto up = watches_[rail].changed()) carrier_[rail] = *up;
+    if (const auto up = watches_[rail].changed()) carrier_changed(rail, *up);
   }
+}
+
+void RailsNic::carrier_changed(std::size_t rail, bool up) {
+  peers_.set_carrier(rail, up);
+  if (!up) gone_ |= 1U << rail;
 }
 
 // ---- sending ------------------------------------------------------------------------------------
 
 // Over one rail; packets of the others get the address there. Returns how many were taken.
 std::size_t RailsNic::offer(std::size_t rail, std::span<const Packet* const> packets) {
-  if (rail == 0 || packets.empty()) return packets.empty() ? 0 : rails_[0].nic->tx_burst(packets);
+  if (packets.empty()) return 0;
+  for (const Packet* const packet : packets) packet->rail = static_cast<std::uint8_t>(rail);
+  if (rail == 0) return rails_[0].nic->tx_burst(packets);
   std::array<const Packet*, kTxBurst> burst;
   for (std::size_t i = 0; i < packets.size(); ++i) {
     const Packet& from = *packets[i];
@@ -339,7 +344,7 @@ std::size_t RailsNic::offer(std::size_t rail, std::span<const Packet* const> pac
     copy.copy_headers(from);
     copy.payload = from.payload;
     copy.device = from.device;
-    copy.to.ip = peer_at(from.to)->ways[rail].ip;
+    copy.to.ip = peers_.find(from.to)->ways[rail].ip;
     burst[i] = &copy;
   }
   const std::size_t sent = rails_[rail].nic->tx_burst(std::span(burst).first(packets.size()));
@@ -348,11 +353,11 @@ std::size_t RailsNic::offer(std::size_t rail, std::span<const Packet* const> pac
 }
 
 bool RailsNic::offer_elsewhere(const Packet& packet, std::size_t full) {
-  Peer* const peer = peer_at(packet.to);
+  Peer* const peer = peers_.find(packet.to);
   if (peer == nullptr) return false;
   const std::array<const Packet*, 1> burst{&packet};
   for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
-    if (rail == full || !carrier_[rail] || peer->ways[rail].state != State::Up) continue;
+    if (rail == full || !peers_.carrier(rail) || peer->ways[rail].state != State::Up) continue;
     if (offer(rail, burst) == 1) return true;
   }
   return false;
@@ -372,8 +377,8 @@ void RailsNic::hold(const Packet& packet, std::size_t rail) {
 bool RailsNic::send_held() {
   std::erase_if(held_, [this](const std::unique_ptr<Held>& held) {
     const std::array<const Packet*, 1> burst{&held->packet};
-    if (carrier_[held->rail] && offer(held->rail, burst) == 1) return true;
-    return offer_elsewhere(held->packet, held->rail) || !carrier_[held->rail];
+    if (peers_.carrier(held->rail) && offer(held->rail, burst) == 1) return true;
+    return offer_elsewhere(held->packet, held->rail) || !peers_.carrier(held->rail);
   });
   return held_.empty();
 }
@@ -421,7 +426,8 @@ std::optional<FepAddress> RailsNic::take_refusal() {
 }
 
 Time RailsNic::next_deadline() const {
-  Time earliest = held_.empty() ? kNever : now_ + kHeldRetry;
+  if (gone_ != 0) return Time{};
+  Time earliest = std::min(peers_.next_look(), held_.empty() ? kNever : now_ + kHeldRetry);
   for (const Rail& rail : rails_) earliest = std::min(earliest, rail.nic->next_deadline());
   return earliest;
 }

@@ -5,16 +5,11 @@
 //
 // A further address of a peer counts when both ends have proved it (RailMessage): the address is
 // that of a process which has the first one too. Until then, and for peers with one address,
-// packets take rail 0. A way to a peer is the same rail at both ends:
+// packets take rail 0. RailPeers says which rails may be used.
 //
-//   None      the peer has no such rail
-//   Unproved  Hellos leave; Known came -> Up
-//   Up        a packet left, and for kSilence packets came over other rails only: a Hello leaves;
-//               no answer for kAnswer -> Silent
-//             Unknown came, as another process is there now -> Unproved
-//   Silent    Hellos leave; Known came -> Up
-//
-// A rail without a carrier is used for no peer. PDS sends again the packets that were lost on it.
+// A lost rail is reported by poll_lost_rail(), and PDS sends its packets and ACKs again (PDS-227).
+// If the carrier is lost, peers get the message Gone, after the repeated ACKs: a peer that sends
+// again knows then which packets have arrived.
 #pragma once
 
 #include <array>
@@ -27,6 +22,7 @@
 
 #include "nic/link_watch.h"
 #include "nic/rail_message.h"
+#include "nic/rail_peers.h"
 #include "nic/socket.h"
 #include "uet/nic/nic.h"
 
@@ -34,14 +30,7 @@ namespace uet::nic {
 
 class RailsNic final : public Nic {
  public:
-  static constexpr std::size_t kMostRails = 1 + kMostFurtherAddresses;
-  // A way over which nothing came for so long since a packet left by it is asked with a Hello;
-  // after so long without an answer it is not used.
-  static constexpr Duration kSilence = std::chrono::milliseconds(1);
-  static constexpr Duration kAnswer = std::chrono::milliseconds(2);
-  // Between two Hellos to an address that does not answer: the first time, and at most.
-  static constexpr Duration kFirstPause = std::chrono::milliseconds(5);
-  static constexpr Duration kLongestPause = std::chrono::milliseconds(100);
+  static constexpr std::size_t kMostRails = RailPeers::kMostRails;
   static constexpr Duration kCarrierLook = std::chrono::milliseconds(1);
   static constexpr Duration kHeldRetry = std::chrono::microseconds(50);
 
@@ -65,6 +54,9 @@ class RailsNic final : public Nic {
   int wait_fd() const override { return epoll_.get(); }
   bool prepare_wait() override;
   std::optional<DeadPeer> poll_dead_peer() override { return rails_[0].nic->poll_dead_peer(); }
+  std::optional<LostRail> poll_lost_rail() override { return peers_.poll_lost(); }
+  // As the watch of the carriers tells; for tests.
+  void carrier_changed(std::size_t rail, bool up);
   void watch_refusals() override;
   std::optional<FepAddress> take_refusal() override;
   Time next_deadline() const override;
@@ -75,21 +67,9 @@ class RailsNic final : public Nic {
   NicCounters counters() const override;
 
  private:
-  enum class State : std::uint8_t { None, Unproved, Up, Silent };
-  // To a peer over one rail.
-  struct Way {
-    FabricAddress ip;
-    State state = State::None;
-    Time unanswered{};  // the first packet left since the last one came; Time{}: none has
-    Time asked{};       // when the Hello of this silence left; Time{}: none has
-    Time next_hello{};
-    Duration pause = kFirstPause;
-  };
-  struct Peer {
-    FepAddress first;
-    std::array<Way, kMostRails> ways;
-    Time last_arrival{};  // over any rail
-  };
+  using State = RailPeers::State;
+  using Way = RailPeers::Way;
+  using Peer = RailPeers::Peer;
   struct Source {
     FepAddress first;
     std::uint8_t rail = 0;
@@ -114,11 +94,8 @@ class RailsNic final : public Nic {
     std::size_t count = 0;
   };
 
-  Peer* peer_at(const FepAddress& first);
-  Peer& peer_for(const FepAddress& first);
   void set_way(const FepAddress& first, std::size_t rail, const FabricAddress& ip, State state);
   std::size_t rail_for(const Packet& packet);
-  bool may_use(Peer& peer, std::size_t rail);
   void hello(Peer& peer, std::size_t rail);
   void send(std::size_t rail, const FepAddress& to, RailMessage message);
   std::uint64_t cookie(const FabricAddress& further, const FepAddress& first) const;
@@ -126,6 +103,9 @@ class RailsNic final : public Nic {
   void handle(const RailMessage& message, const FepAddress& from, std::size_t rail);
   void handle_hello(const RailMessage& message, const FepAddress& from, std::size_t rail);
   void handle_proof(const RailMessage& message, const FepAddress& from);
+  void handle_gone(const RailMessage& message, Peer& peer);
+  Peer* sender(const FepAddress& from, std::size_t rail);
+  void send_gone();
   bool take(RxPacket& packet, std::size_t rail);
   std::size_t offer(std::size_t rail, std::span<const Packet* const> packets);
   bool offer_elsewhere(const Packet& packet, std::size_t full);
@@ -135,7 +115,6 @@ class RailsNic final : public Nic {
 
   std::vector<Rail> rails_;
   std::vector<FabricAddress> further_;
-  std::array<bool, kMostRails> carrier_;
   std::array<LinkWatch, kMostRails> watches_;
   FileDescriptor epoll_;
   Guards guards_;
@@ -145,8 +124,9 @@ class RailsNic final : public Nic {
   Time now_{};
   Time next_carrier_look_{};
   Time next_unknown_{};  // when Unknown may be sent again
+  unsigned gone_ = 0;    // rails, as bits, whose loss peers are told in the next burst
   std::size_t turn_ = 0;
-  std::unordered_map<FepAddress, Peer, FepAddressHash> peers_;      // by first address
+  RailPeers peers_;
   std::unordered_map<FepAddress, Source, FepAddressHash> sources_;  // by further address
   std::unique_ptr<std::array<Part, kMostRails>> parts_;
   std::unique_ptr<std::array<Packet, kTxBurst>> translated_;

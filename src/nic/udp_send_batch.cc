@@ -35,10 +35,14 @@ UdpSendBatch::UdpSendBatch(bool is_ipv6, std::uint8_t usual_tos)
 std::size_t UdpSendBatch::fill(std::span<const Packet* const> in, bool trains) {
   std::size_t messages = 0;
   slice_count_ = 0;
+  std::size_t enough_bytes = trains ? enough_for_first(in) : 0;
   for (const Packet* packet : in) {
     if (packet->to.ip.is_ipv6 != is_ipv6_) break;
-    if (!trains || messages == 0 || !fits(trains_[messages - 1], *packet)) {
-      if (messages > 0) write_control(messages - 1);
+    if (!trains || messages == 0 || !fits(trains_[messages - 1], *packet, enough_bytes)) {
+      if (messages > 0) {
+        write_control(messages - 1);
+        enough_bytes = kMaxTrainBytes;
+      }
       begin(messages++, *packet);
     }
     add(messages - 1, *packet);
@@ -68,11 +72,21 @@ void UdpSendBatch::begin(std::size_t message, const Packet& packet) {
   headers_[message].msg_hdr.msg_iovlen = 0;
 }
 
-bool UdpSendBatch::fits(const Train& train, const Packet& packet) {
+// The receiver copies the first train while the kernel takes the second from us. Of a large batch
+// or of packets under way it has enough to copy.
+std::size_t UdpSendBatch::enough_for_first(std::span<const Packet* const> in) {
+  std::size_t all = 0;
+  if (in.size() > 1 && in[0]->first_in_flight) {
+    for (const Packet* packet : in) all += packet->length();
+  }
+  return all > kShortTrainBytes && all <= 2 * kMaxTrainBytes ? kShortTrainBytes : kMaxTrainBytes;
+}
+
+bool UdpSendBatch::fits(const Train& train, const Packet& packet, std::size_t enough_bytes) {
   const std::size_t length = packet.length();
   return !train.closed && !packet.sent_again && length > 0 && length <= train.segment_bytes &&
-         train.total_bytes + length <= kMaxTrainBytes && packet.to == train.first->to &&
-         tos_of(packet) == tos_of(*train.first);
+         train.total_bytes < enough_bytes && train.total_bytes + length <= kMaxTrainBytes &&
+         packet.to == train.first->to && tos_of(packet) == tos_of(*train.first);
 }
 
 void UdpSendBatch::add(std::size_t message, const Packet& packet) {

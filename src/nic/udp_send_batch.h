@@ -32,7 +32,9 @@ class UdpSendBatch {
 
   // Turns the packets of `in`, kTxBurst at most, into messages, up to the first packet with an
   // address of the other family. `trains`: runs of equal packets to one address share a message.
-  // Returns the number of messages. The packets must live until the messages have been sent.
+  // Behind a packet that is first in flight, a batch that is not larger than two trains begins with
+  // a short one (decision 067). Returns the number of messages. The packets must live until the
+  // messages have been sent.
   std::size_t fill(std::span<const Packet* const> in, bool trains);
 
   // For sendmmsg; valid until the next fill.
@@ -49,7 +51,8 @@ class UdpSendBatch {
  private:
   static_assert(kTxBurst <= 64, "older kernels refuse trains of more than 64 packets");
   static constexpr std::size_t kMaxTrainBytes = 65507;  // one IPv4 packet less IP and UDP headers
-  static constexpr std::size_t kSlicesPerPacket = 3;    // head and two pieces of payload
+  static constexpr std::size_t kShortTrainBytes = 32 << 10;  // a short train ends with these
+  static constexpr std::size_t kSlicesPerPacket = 3;         // head and two pieces of payload
   static constexpr std::size_t kControlBytes =
       CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint16_t));
 
@@ -66,7 +69,8 @@ class UdpSendBatch {
   void begin(std::size_t message, const Packet& packet);
   void add(std::size_t message, const Packet& packet);
   void write_control(std::size_t message);
-  static bool fits(const Train& train, const Packet& packet);
+  static bool fits(const Train& train, const Packet& packet, std::size_t enough_bytes);
+  static std::size_t enough_for_first(std::span<const Packet* const> in);
 
   const bool is_ipv6_;
   const std::uint8_t usual_tos_;

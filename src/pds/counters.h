@@ -58,7 +58,9 @@ struct Counters {
   std::uint64_t reroutes = 0;  // CMS-401
   std::uint64_t nack_retransmissions = 0;
   std::uint64_t inferred_loss_retransmissions = 0;
-  std::uint64_t inferred_losses_spurious = 0;  // of these, arrived after all (CMS-421)
+  std::uint64_t lost_rail_retransmissions =
+      0;  // inferred losses whose cause is a lost rail (PDS-227)
+  std::uint64_t inferred_losses_spurious = 0;  // arrived after all (CMS-421)
   std::uint64_t ack_requests_sent = 0;
   std::uint64_t probes_sent = 0;
   std::uint64_t pdcs_opened = 0;

@@ -23,7 +23,8 @@ class Flight {
   void sent(cms::Ccc& ccc, TxRecord& record, std::uint32_t counted, Time now);
   // It is lost; a control packet, or one that is out of flight already, changes nothing: false.
   bool lost(cms::Ccc& ccc, TxRecord& record, cms::LossCause cause, Time now);
-  // It was refused, which is no loss. Without a NACK for it the window is told nothing else.
+  // It was refused, which is no loss. Without a NACK for it the window is told nothing else: the
+  // peer has no PDC yet (PDS-223), or the rail that it took was lost (PDS-227).
   void refused(cms::Ccc& ccc, TxRecord& record, const wire::NackHeader& nack, Time now);
   void refused(cms::Ccc& ccc, TxRecord& record);
   // The peer has it although it was given up. A loss was spurious then, a refusal was none.

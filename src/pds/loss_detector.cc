@@ -14,7 +14,8 @@ namespace uet::pds {
 // ---- what happens -------------------------------------------------------------------------------
 
 void LossDetector::sent(TxRecord& record, bool retransmission, Time now) {
-  if (retransmission) count_unanswered(record);
+  if (retransmission && !record.rail_lost) count_unanswered(record);
+  record.rail_lost = false;
   record.last_sent = now;
   record.not_before = record.overtaken_since = Time{};
   if (!retransmission) record.first_sent = now;

@@ -2,7 +2,8 @@
 // Which packets of one PDC are lost. Times, PSNs and reports go in; lost PSNs, "ask the peer now"
 // and the time of the next look come out. The caller sends, marks as lost and counts.
 //
-// Four causes make a packet leave again. Each has its output here:
+// Four causes make a packet leave again, besides the loss of a rail, which the NIC tells
+// (LossRecovery::on_lost_rail). Each has its output here:
 // 1. its time-out, which alone is sufficient for correctness (PDS-119, PDS-120): check(),
 //    Verdict::TimedOut;
 // 2. a NACK, at once or after NACK_Retx_Time by its code (PDS-122, nack.h): check(),

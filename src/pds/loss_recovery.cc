@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cms/rtt.h"
+#include "pds/lost_rail.h"
 #include "pds/retransmit.h"
 
 namespace uet::pds {
@@ -105,6 +106,35 @@ void LossRecovery::on_probe_answer(const wire::AckHeader& ack, Time arrived) {
   side_.loss().presume_lost_before_probe(side_.loss_context(), side_.window(), *sent, rtt,
                                          core_.env().losses, now_);
   send_lost_again();
+}
+
+// ---- a rail is lost -----------------------------------------------------------------------------
+
+// The retransmissions ask for ACKs, which say what has arrived of all that is outstanding.
+void LossRecovery::on_lost_rail(std::uint8_t rail) {
+  TxWindow& window = side_.window();
+  bool leaves_again = false;
+  std::optional<Psn> newest;  // of those that went by other rails
+  for (Psn psn = window.base(); psn != window.next_psn(); ++psn) {
+    TxRecord* record = window.find(psn);
+    if (record == nullptr || record->waits_for_nic()) continue;
+    if (record->sacked || !took_rail(*record->packet, rail)) {
+      newest = psn;
+      continue;
+    }
+    if (record->resend || record->not_before != Time{}) continue;
+    ++core_.env().counters.lost_rail_retransmissions;
+    ++core_.env().counters.inferred_loss_retransmissions;
+    ++core_.peer_counts().inferred_loss_retransmissions;
+    note_in_trace(trace::Loss::Rail, psn, *record);
+    record->rail_lost = true;
+    side_.outstanding().flight().refused(*core_.ccc().ccc, *record);
+    side_.queue_resend(psn, *record, now_);
+    leaves_again = true;
+  }
+  if (newest && !leaves_again && core_.state() != PdcState::Creating) {
+    core_.send_ack_request(*newest);
+  }
 }
 
 // ---- time-outs ----------------------------------------------------------------------------------

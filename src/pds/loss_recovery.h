@@ -3,6 +3,7 @@
 // is asked. Exists for one look at the outstanding packets, at the time `now`.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "pds/send_side.h"
@@ -23,6 +24,9 @@ class LossRecovery {
   std::optional<Time> check_all();
   // Asks a silent peer (CMS-151), and for the ACK of the tail (PDS-128), when it is time to.
   void on_silence();
+  // The packets that left by this rail are lost, and leave again at once. Where none did, the peer
+  // is asked for the ACKs that were to come by it (PDS-227).
+  void on_lost_rail(std::uint8_t rail);
   // The answer to a Probe of on_silence() arrived at this host at `arrived`.
   void on_probe_answer(const wire::AckHeader& ack, Time arrived);
 

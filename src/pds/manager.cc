@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/prefetch.h"
+#include "pds/lost_rail.h"
 
 namespace uet::pds {
 
@@ -242,6 +243,14 @@ void Manager::on_dead_peer(const DeadPeer& lost, Time now) {
     if (destination.address != lost.address || !outgoing.rudi) continue;
     rudi_.on_dead_peer(*outgoing.rudi, lost, now);
   }
+}
+
+void Manager::on_lost_rail(const LostRail& lost, Time now) {
+  connections_.pdcs().for_each([&](Pdc& pdc) {
+    const bool led_there = !lost.peer || pdc.destination().address == *lost.peer;
+    if (led_there && !pdc.finished()) lose_rail(pdc, lost.rail, now);
+  });
+  rudi_.on_lost_rail(lost, now);
 }
 
 void Manager::key_changed(std::uint32_t sdi) {

@@ -79,13 +79,15 @@ class Manager final : public Delivery {
   // Begins to close the PDCs that lead to `address`. Later messages to it open new PDCs:
   // another process may be there then, which would refuse the old ones (PDS-134).
   void forget(const FepAddress& address, Time now) { connections_.forget(address, now); }
-  // The application knows this FEP, or knows it no more; each learn() needs its unlearn(). Answers
-  // to requests of a FEP at a port of its own go there only if it is known (WIRE 1.1).
-  void learn(const FepAddress& address) { environment_.peer_ports.add(address); }
-  void unlearn(const FepAddress& address) { environment_.peer_ports.remove(address); }
+  // The FEPs that the application knows. Answers to requests of a FEP at a port of its own go there
+  // only if it is known (WIRE 1.1).
+  PeerPorts& peer_ports() { return environment_.peer_ports; }
   // Gives up at once what the connections of a peer have carried: that peer cannot answer any more.
   // Its address may belong to another process by now, whose PDCs go on.
   void on_dead_peer(const DeadPeer& lost, Time now);
+  // Packets that left by a lost rail leave again at once, and the ACKs of the last time, too
+  // (PDS-227).
+  void on_lost_rail(const LostRail& lost, Time now);
   // The host of `address` has reported that no process has that port. Ends PDCs of peers that are
   // watched and do not answer (PDS-234).
   void on_refusal(const FepAddress& address);

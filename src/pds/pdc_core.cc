@@ -16,6 +16,8 @@ constexpr std::uint32_t kControlBytes = sizeof(wire::PdsControl);
 constexpr auto kUnprovedControlBytes =
     static_cast<std::int32_t>(cms::nominal_packet_bytes(kControlBytes));
 constexpr std::size_t kNackBytes = sizeof(wire::PdsNack);
+static_assert(sizeof(wire::PdsAckCcx) <= Packet::kHeadroom, "no PDS header is longer");
+static_assert(Response::kMaxBytes <= Packet::kHeadSize - Packet::kHeadroom);
 
 void address_control(const Environment& env, Packet& packet, const FepAddress& to,
                      std::uint16_t entropy) {

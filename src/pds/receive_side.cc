@@ -15,6 +15,11 @@ using Slot = RxWindow::Slot;
 
 namespace {
 
+// The response to the packet is in `stored_responses`.
+bool is_stored(const RxWindow& window, Psn psn) {
+  return window.state(psn) == Slot::Guaranteed || window.state(psn) == Slot::Provisional;
+}
+
 // Stored responses of one host up to which answers to requests without an endpoint are stored.
 constexpr std::size_t kStoredForNobody = 64;
 
@@ -191,16 +196,12 @@ void ReceiveSide::resend_ack(PacketMeta asked, const std::optional<RequestName>&
   if (answer_waits(core_, psn)) return;
   AckDue due;
   due.meta = asked;
-  if (is_stored(psn)) {
+  if (is_stored(rx_, psn)) {
     due.response = env().stored_responses[rx_.index(psn)];
   } else if (!control) {  // PDS-104: that of a control packet has none
     due.response = name ? env().client.default_rsp(*name) : default_response(psn);
   }
   send_ack(due, code_for(psn), now);
-}
-
-bool ReceiveSide::is_stored(Psn psn) const {
-  return rx_.state(psn) == Slot::Guaranteed || rx_.state(psn) == Slot::Provisional;
 }
 
 // PDS-105: the ACK of a guaranteed response asks for its CLEAR; there is none for what is no answer
@@ -404,6 +405,22 @@ void ReceiveSide::on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, 
   resend_ack(asked, name, false, now);
 }
 
+// After a time-out the peer has asked again already. Each stored response needs an ACK of its own;
+// one ACK serves everything else.
+void ReceiveSide::repeat_acks(Time now) {
+  const bool nothing_came = rx_.highest_psn() == core_.start_psn() - 1;
+  if (nothing_came || !core_.proved() || core_.has_sent_close()) return;
+  if (now - core_.last_activity() > env().parameters.rto_init) return;
+  PacketMeta meta;
+  meta.entropy = core_.path().next_for_control(env().rng);
+  for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
+    meta.psn = psn;
+    if (is_stored(rx_, psn)) resend_ack(meta, std::nullopt, false, now);
+  }
+  meta.psn = rx_.cack_psn();
+  if (!acks_.is_owed()) owe_ack(meta, default_response(meta.psn), now);
+}
+
 // CMS-140: an answer without SES header that names no packet.
 void ReceiveSide::on_probe(std::uint16_t opaque, Psn base, const PacketMeta& probe, Time now) {
   const std::int32_t ahead = base - rx_.cack_psn();
@@ -541,7 +558,7 @@ void ReceiveSide::discard() {
   acks_.discard(env().waiting_acks);
   for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
     const Slot state = rx_.state(psn);
-    if (is_stored(psn)) {
+    if (is_stored(rx_, psn)) {
       stored_.drop(env().stored_responses, core_.host(), rx_.index(psn));
     }
     if (state == Slot::Buffered) env().early_packets.give_back(core_.host(), rx_.index(psn));

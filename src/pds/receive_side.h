@@ -52,6 +52,9 @@ class ReceiveSide {
   // PDS-118: a CLEAR was lost and nothing that would repair it comes.
   void ask_for_clear_if_late(Time now);
 
+  // ACKs of the last time were lost with their rail: their content leaves once more (PDS-227).
+  void repeat_acks(Time now);
+
   // An ACK waits for the turn of the PDC.
   bool ack_is_due() const { return acks_.is_owed(); }
   // Sends it, if one waits.
@@ -83,8 +86,6 @@ class ReceiveSide {
   void owe_ack(const PacketMeta& packet, const Response& response, Time now);
   void ack_each(Psn from, const PacketMeta& newest, Time now);
   void resend_ack(PacketMeta asked, const std::optional<RequestName>& name, bool control, Time now);
-  // Its response is in `stored_responses`.
-  bool is_stored(Psn psn) const;
   wire::AckRequestCode code_for(Psn psn) const;
   Response default_response(Psn psn) const;
 

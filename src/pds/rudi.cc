@@ -4,7 +4,9 @@
 #include "pds/rudi.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "pds/lost_rail.h"
 #include "pds/nack.h"
 #include "pds/retransmit.h"
 #include "pds/window_wait.h"
@@ -353,6 +355,26 @@ void Rudi::on_dead_peer(RudiFlow& flow, const DeadPeer& lost, Time now) {
     return record.flow == &flow && record.packet->way.connection == lost.to;
   });
   if (had_some) fail_flow(flow, PdsError::PeerLost, now);
+}
+
+// No time-out of a packet, and no transmission that a living peer has left unanswered.
+void Rudi::on_lost_rail(const LostRail& lost, Time now) {
+  if (!in_use()) return;
+  for (Record& record : records()) {
+    if (record.flow == nullptr || !took_rail(*record.packet, lost.rail)) continue;
+    if (lost.peer && record.flow->destination.address != *lost.peer) continue;
+    if (record.state != State::Awaiting || Outbox::holds(*record.packet)) continue;
+    if (std::exchange(record.in_flight, false)) {
+      record.flow->ccc.ccc->forget(record.nominal_bytes);
+    }
+    ++env_.counters.lost_rail_retransmissions;
+    ++env_.counters.inferred_loss_retransmissions;
+    ++record.flow->ccc.peer->counts.inferred_loss_retransmissions;
+    record.state = State::ToResend;
+    const std::uint32_t unanswered = record.unanswered;
+    resend(record, now);
+    record.unanswered = unanswered;
+  }
 }
 
 void Rudi::drop_drained_flows() {

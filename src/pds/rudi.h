@@ -78,6 +78,8 @@ class Rudi {
   void fail_flow(RudiFlow& flow, PdsError error, Time now);
   // Fails the flow if the lost peer had its requests. A successor is asked again.
   void on_dead_peer(RudiFlow& flow, const DeadPeer& lost, Time now);
+  // Packets that left by the lost rail leave again at once (PDS-227).
+  void on_lost_rail(const LostRail& lost, Time now);
 
   // Something could be sent at once.
   bool has_ready() const { return ready_; }

@@ -571,6 +571,7 @@ void transmit(SendSide& side, Psn psn, TxRecord& record, bool retransmission, Ti
   packet.sent = {};
   packet.payload_stays = true;
   packet.sent_again = retransmission;
+  packet.first_in_flight = side.window().span() == 1;
   packet.entropy = record.entropy = choose_path(core, record, now);
   const bool data = record.message != nullptr;
   packet.ecn = data ? Ecn::Ect0 : Ecn::NotEct;  // CMS-31

@@ -47,6 +47,7 @@ struct TxRecord {
   bool inferred_by_path = false;  // the last inference was by path (PDS-131)
   bool ar = false;                // has asked for an ACK, or an ACK Request has
   bool asked = false;             // an ACK Request has: its answer tells no round trip time
+  bool rail_lost = false;         // the last transmission went by a rail that was lost (PDS-227)
   wire::NextHdr next_hdr{};       // if message is set
   wire::CpType ctl_type{};        // if message is nullptr
 

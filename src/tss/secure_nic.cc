@@ -89,6 +89,8 @@ std::size_t SecureNic::rx_burst(std::span<RxPacket> out, Time now) {
   return good;
 }
 
+static_assert(kMaxHeaderBytes <= Packet::kHeadroom);
+
 // A copy of `packet` with security header, encrypted text and ICV; nullptr if it cannot be sealed.
 const Packet* SecureNic::seal(const Packet& packet, std::size_t place) {
   const auto head = packet.head();
@@ -119,6 +121,7 @@ const Packet* SecureNic::seal(const Packet& packet, std::size_t place) {
   copy.control = packet.control;
   copy.answers_unknown_peer = packet.answers_unknown_peer;
   copy.sent_again = packet.sent_again;
+  copy.first_in_flight = packet.first_in_flight;
   return &copy;
 }
 
@@ -135,6 +138,7 @@ std::size_t SecureNic::tx_burst(std::span<const Packet* const> in) {
   for (std::size_t i = 0; i < taken; ++i) {
     in[index[i]]->sent = out[i]->sent;
     in[index[i]]->way = out[i]->way;
+    in[index[i]]->rail = out[i]->rail;
   }
   return taken < count ? index[taken] : offered;
 }

@@ -54,6 +54,7 @@ class SecureNic final : public nic::Nic {
   int wait_fd() const override { return inner_.wait_fd(); }
   bool prepare_wait() override { return inner_.prepare_wait(); }
   std::optional<DeadPeer> poll_dead_peer() override { return inner_.poll_dead_peer(); }
+  std::optional<LostRail> poll_lost_rail() override { return inner_.poll_lost_rail(); }
   void watch_refusals() override { inner_.watch_refusals(); }
   std::optional<FepAddress> take_refusal() override { return inner_.take_refusal(); }
   // The inner NIC's, or the end of a guard time.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A bad network at the ingress or egress of an interface (tc, direct action): drops, trims, marks
-// and duplicates UET packets, over UDP and native IP, by the rates in a map; all else passes. What
+// and duplicates UET packets, over UDP and native IP, by the rates in a map; of all other IP packets it drops a share. What
 // happens to the n-th packet follows from n and the seed. And the queue in front of a slow link,
 // with marks and a limit, for all packets: a program cannot see how full a qdisc behind it is, so
 // it counts with the rate of that. Control packets of UET are for its first band (CMS 1.4).
@@ -177,6 +177,15 @@ static __always_inline int mark(struct __sk_buff* skb, const struct packet* pack
          bpf_skb_ecn_set_ce(skb) > 0;
 }
 
+// IP packets of other transports, which a benchmark measures beside UET's.
+static __always_inline int pass_other(struct __sk_buff* skb, const struct impair_settings* set) {
+  if (set->drop_other == 0) return TC_ACT_OK;
+  if (skb->protocol != bpf_htons(ETH_P_IP) && skb->protocol != bpf_htons(ETH_P_IPV6)) return TC_ACT_OK;
+  if (draw(set->seed, count(kImpairOther), 5) >= set->drop_other) return TC_ACT_OK;
+  count(kImpairOtherDropped);
+  return TC_ACT_SHOT;
+}
+
 SEC("tc")
 int impair(struct __sk_buff* skb) {
   __u32 first = 0;
@@ -191,7 +200,7 @@ int impair(struct __sk_buff* skb) {
     count(kImpairOverflowed);
     return TC_ACT_SHOT;
   }
-  if (!ours) return TC_ACT_OK;
+  if (!ours) return pass_other(skb, set);
   const __u64 number = count(kImpairSeen);
   if (draw(set->seed, number, 0) < set->drop) {
     count(kImpairDropped);

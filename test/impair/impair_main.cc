@@ -2,13 +2,14 @@
 // Use: uet_impair SPEC INTERFACE[,INTERFACE...] COMMAND...
 // Runs COMMAND while UET packets that come in over the interfaces, or leave over those that ":out"
 // stands behind, are impaired (impair.bpf.c), and says what was done to them. SPEC: drop=RATE,
-// duplicate=RATE (of what comes in), mark=RATE, trim=RATE (1% or 0.01), seed=N, dscp_trimmable=N
-// (8), dscp_trimmed=N (12), separated by commas; and of the queue in front of a link that something
-// behind the program makes slow: queue_rate=BITS PER SECOND, queue_mark_from=BYTES,
-// queue_mark_to=BYTES (between them ever more packets are marked), queue_limit=BYTES (what does not
-// fit is dropped). All interfaces have one queue together. Ends as COMMAND does;
-// with 1 if an impairment that SPEC asks for never happened, so that a test does not pass without
-// it; with 77 where the program cannot be loaded (needs root, or CAP_BPF and CAP_NET_ADMIN).
+// drop_other=RATE (of IP packets that are not UET), duplicate=RATE (of what comes in), mark=RATE,
+// trim=RATE (1% or 0.01), seed=N, dscp_trimmable=N (8), dscp_trimmed=N (12), separated by commas;
+// and of the queue in front of a link that something behind the program makes slow: queue_rate=BITS
+// PER SECOND, queue_mark_from=BYTES, queue_mark_to=BYTES (between them ever more packets are
+// marked), queue_limit=BYTES (what does not fit is dropped). All interfaces have one queue
+// together. Ends as COMMAND does; with 1 if an impairment that SPEC asks for never happened, so
+// that a test does not pass without it; with 77 where the program cannot be loaded (needs root, or
+// CAP_BPF and CAP_NET_ADMIN).
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <net/if.h>
@@ -31,7 +32,9 @@ namespace {
 
 constexpr int kSkipped = 77;
 constexpr std::array<const char*, kImpairCounts> kNames = {
-    "seen", "dropped", "duplicated", "marked", "trimmed", "overflowed", "marked by the queue"};
+    "seen",         "dropped",    "duplicated",          "marked",
+    "trimmed",      "overflowed", "marked by the queue", "other seen",
+    "other dropped"};
 
 struct CloseObject {
   void operator()(bpf_object* object) const { bpf_object__close(object); }
@@ -53,6 +56,7 @@ struct Item {
 };
 constexpr Item kItems[] = {
     {"drop", &impair_settings::drop, nullptr, nullptr},
+    {"drop_other", &impair_settings::drop_other, nullptr, nullptr},
     {"duplicate", &impair_settings::duplicate, nullptr, nullptr},
     {"mark", &impair_settings::mark, nullptr, nullptr},
     {"trim", &impair_settings::trim, nullptr, nullptr},
@@ -160,9 +164,11 @@ int run(char** command) {
 // False if something that was asked for has not happened.
 bool report(const impair_settings& settings, int map) {
   const std::array<bool, kImpairCounts> wanted = {
-      true, settings.drop > 0, settings.duplicate > 0, settings.mark > 0, settings.trim > 0,
+      settings.drop_other == 0, settings.drop > 0, settings.duplicate > 0, settings.mark > 0,
+      settings.trim > 0,
       // With marks the limit is there for the worst case only.
-      settings.queue_limit > 0 && settings.queue_mark_to == 0, settings.queue_mark_to > 0};
+      settings.queue_limit > 0 && settings.queue_mark_to == 0, settings.queue_mark_to > 0,
+      settings.drop_other > 0, settings.drop_other > 0};
   bool all = true;
   std::string text = "uet_impair:";
   for (__u32 i = 0; i < kImpairCounts; ++i) {
@@ -180,10 +186,11 @@ bool report(const impair_settings& settings, int map) {
 int main(int argc, char** argv) {
   impair_settings settings;
   if (argc < 4 || !parse(argv[1], settings)) {
-    std::fprintf(stderr,
-                 "use: uet_impair drop=RATE,duplicate=RATE,mark=RATE,trim=RATE,seed=N,"
-                 "dscp_trimmable=N,dscp_trimmed=N,queue_rate=BITS,queue_mark_from=BYTES,"
-                 "queue_mark_to=BYTES,queue_limit=BYTES INTERFACE[:out][,...] COMMAND...\n");
+    std::fprintf(
+        stderr,
+        "use: uet_impair drop=RATE,drop_other=RATE,duplicate=RATE,mark=RATE,trim=RATE,seed=N,"
+        "dscp_trimmable=N,dscp_trimmed=N,queue_rate=BITS,queue_mark_from=BYTES,"
+        "queue_mark_to=BYTES,queue_limit=BYTES INTERFACE[:out][,...] COMMAND...\n");
     return 2;
   }
   const char* const other = std::getenv("UET_IMPAIR_OBJECT");

@@ -6,9 +6,11 @@
 #include <linux/bpf.h>
 #include <linux/types.h>
 
-// The one entry of the map "settings". drop, duplicate, mark and trim are parts of 2^32.
+// The one entry of the map "settings". drop, drop_other, duplicate, mark and trim are parts of
+// 2^32.
 struct impair_settings {
   __u32 drop;
+  __u32 drop_other;  // of IP packets that are not UET
   __u32 duplicate;
   __u32 mark;
   __u32 trim;
@@ -40,7 +42,9 @@ enum impair_count {
   kImpairTrimmed = 4,
   kImpairOverflowed = 5,
   kImpairMarkedByQueue = 6,
-  kImpairCounts = 7
+  kImpairOther = 7,
+  kImpairOtherDropped = 8,
+  kImpairCounts = 9
 };
 
 #endif

@@ -254,6 +254,7 @@ TEST(BackEnd, TheNextProcessAtASlotStartsAfresh) {
       });
       if (i == kLost / 2) require(::kill(first.pid(), SIGKILL) == 0, "kill");
     }
+    wait_for_exit(first.pid());
     seconds.right.send('g');
     const fi_addr_t next = node.connect(seconds.right);
     std::size_t ended = 0;

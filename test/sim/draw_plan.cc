@@ -573,6 +573,25 @@ void draw_security(Plan& plan, Rng rng) {
   }
 }
 
+// Several rails, some of which carry nothing for a while, which is told early, late or never. Drawn
+// from numbers of their own: what else the seed says stays.
+void draw_rails(Plan& plan, Rng rng) {
+  if (!rng.chance(0.3)) return;
+  plan.rails = static_cast<std::uint8_t>(rng.between(2, 4));
+  const Duration most = plan.faults_end;
+  for (std::uint64_t i = rng.between(1, 4); i > 0; --i) {
+    RailPlan lost;
+    lost.node = static_cast<int>(rng.below(static_cast<std::uint64_t>(plan.nodes)));
+    lost.rail = static_cast<std::uint8_t>(rng.below(plan.rails));
+    lost.start = up_to(rng, most);
+    lost.end = lost.start + up_to(rng, milliseconds(30));
+    lost.told = pick<Duration, 4>(rng, {Duration(0), microseconds(20), milliseconds(1), most});
+    lost.gone = plan.link.latency + up_to(rng, milliseconds(1));
+    plan.faults_end = std::max(plan.faults_end, lost.end);
+    plan.lost_rails.push_back(lost);
+  }
+}
+
 // Algorithms for research, in a part of the plans without changing what is drawn besides.
 void draw_algorithm(Plan& plan, Rng rng) {
   if (!rng.chance(0.3)) return;
@@ -610,6 +629,7 @@ Plan draw_plan(std::uint64_t seed) {
   if (rng.chance(0.25)) plan.nasty_sequences = static_cast<int>(rng.between(1, 30));
   draw_security(plan, Rng(seed ^ 0x7551));
   draw_closing_contexts(plan, Rng(seed ^ 0xC105));
+  draw_rails(plan, Rng(seed ^ 0x4A115));
   return plan;
 }
 
@@ -625,8 +645,9 @@ std::string Plan::describe() const {
       << to_us(link.jitter) << " us, queue " << link.queue_bytes << ", loss " << link.loss
       << ", trimming " << link.trimming << ", duplication " << link.duplication << ", reordering "
       << link.reordering << ", corruption " << link.corruption << ", partitions "
-      << partitions.size() << ", hostile " << hostile_packets << ", killed node " << killed_node
-      << ", returns after " << to_us(returns_after) << " us"
+      << partitions.size() << ", rails " << int{rails} << ", of which lost " << lost_rails.size()
+      << ", hostile " << hostile_packets << ", killed node " << killed_node << ", returns after "
+      << to_us(returns_after) << " us"
       << (link.largest_packet == UINT32_MAX ? ""
                                             : ", none above " + std::to_string(link.largest_packet))
       << (behind_black_hole < 0 ? ""

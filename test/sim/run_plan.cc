@@ -130,6 +130,7 @@ NodeConfig Run::node_config(int node) const {
   config.fep.seed = plan_.seed * 16 + static_cast<std::uint64_t>(node);
   config.progress_interval = plan_.progress_interval;
   config.nic.address = address_of(static_cast<std::uint8_t>(node), 1);
+  config.nic.rails = plan_.rails;
   config.nic.tx_queue = plan_.nic_tx_queue;
   config.nic.rx_queue = plan_.nic_rx_queue;
   config.nic.rate_bps = plan_.link.rate_bps * 2;
@@ -263,6 +264,9 @@ void Run::schedule() {
     world_.at(end_of_faults_, [this] {
       for (const PartitionPlan& p : plan_.partitions) world_.set_partition(p.from, p.to, false);
     });
+  }
+  for (const RailPlan& lost : plan_.lost_rails) {
+    world_.cut_rail(lost.node, lost.rail, lost.start, lost.end, lost.told, lost.gone);
   }
   for (int i = 0; i < plan_.hostile_packets; ++i) {
     const auto when = rng_.below(static_cast<std::uint64_t>(plan_.faults_end.count()));

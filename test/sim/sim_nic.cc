@@ -2,6 +2,7 @@
 #include "sim/sim_nic.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "sim/sim_link.h"
@@ -32,6 +33,38 @@ std::size_t SimNic::rx_burst(std::span<RxPacket> out, Time) {
   return count;
 }
 
+std::optional<LostRail> SimNic::poll_lost_rail() {
+  if (lost_.empty()) return {};
+  const LostRail lost = lost_.back();
+  lost_.pop_back();
+  return lost;
+}
+
+void SimNic::cut(std::uint8_t rail, bool down) {
+  cut_ = down ? cut_ | 1U << rail : cut_ & ~(1U << rail);
+}
+
+void SimNic::lose(const LostRail& lost) {
+  left(lost) |= 1U << lost.rail;
+  lost_.push_back(lost);
+}
+
+void SimNic::regain(const LostRail& lost) { left(lost) &= ~(1U << lost.rail); }
+
+// As RailsNic: a value keeps its rail, and values of rails that were left share the others.
+std::uint8_t SimNic::rail_for(const Packet& packet) const {
+  const auto own = static_cast<std::uint8_t>(packet.entropy % config_.rails);
+  const auto of_peer = left_of_.find(packet.to);
+  const Rails left = left_ | (of_peer == left_of_.end() ? 0 : of_peer->second);
+  const Rails all = (1U << config_.rails) - 1;
+  if ((left >> own & 1U) == 0 || (left & all) == all) return own;
+  auto number = packet.entropy / config_.rails % static_cast<unsigned>(std::popcount(all & ~left));
+  std::uint8_t rail = 0;
+  for (;; ++rail) {
+    if ((left >> rail & 1U) == 0 && number-- == 0) return rail;
+  }
+}
+
 std::size_t SimNic::tx_burst(std::span<const Packet* const> in) {
   while (!leaving_.empty() && leaving_.front() <= now_) leaving_.pop_front();
   refused_ = false;
@@ -45,12 +78,14 @@ std::size_t SimNic::tx_burst(std::span<const Packet* const> in) {
       return i;
     }
     const Packet& from = *in[i];
+    from.rail = rail_for(from);
     SimPacket packet{.bytes = {},
                      .source = config_.address,
                      .destination = from.to,
                      .entropy = from.entropy,
                      .ecn = from.ecn,
                      .dscp = from.dscp,
+                     .rail = from.rail,
                      .plain = plain_};
     packet.bytes.reserve(from.length());
     append(packet.bytes, from.head().data(), from.head().size());

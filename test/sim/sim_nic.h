@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "uet/nic/nic.h"
@@ -22,6 +24,7 @@ struct SimPacket {
   Ecn ecn = Ecn::NotEct;
   std::uint8_t dscp = 0;
   bool trimmed = false;
+  std::uint8_t rail = 0;
   // Of a protected packet, the text before it was sealed, for those who look on; empty if it has
   // been changed on the way. No node reads it.
   std::vector<std::byte> plain;
@@ -33,6 +36,7 @@ struct NicConfig {
   std::uint64_t rate_bps = 100'000'000'000;  // how fast the transmit queue drains
   std::size_t tx_queue = 1024;               // packets; a full queue refuses the rest of a burst
   std::size_t rx_queue = 4096;               // packets not yet read; beyond it they are dropped
+  std::uint8_t rails = 1;                    // at most 8; the entropy value chooses
 };
 
 class SimNic final : public nic::Nic {
@@ -51,7 +55,15 @@ class SimNic final : public nic::Nic {
   // Source addresses arrive as they are configured, whatever the entropy.
   std::uint16_t source_port_for(const Packet&) override { return config_.address.port; }
 
+  std::optional<LostRail> poll_lost_rail() override;
+
   void receive(SimPacket&& packet);
+  // Packets that take the rail, either way, vanish, and neither end is told.
+  void cut(std::uint8_t rail, bool down);
+  bool is_cut(std::uint8_t rail) const { return (cut_ >> rail & 1U) != 0; }
+  // The node is told that a rail is lost, and uses others until it is told that the rail is back.
+  void lose(const LostRail& lost);
+  void regain(const LostRail& lost);
   // The text of the next packet, which is sealed (SimPacket::plain).
   void show_plain(std::span<const std::byte> plain) { plain_.assign(plain.begin(), plain.end()); }
   bool rx_empty() const { return received_.empty(); }
@@ -65,6 +77,11 @@ class SimNic final : public nic::Nic {
   bool control_behind_data() const { return control_behind_data_; }
 
  private:
+  using Rails = unsigned;  // as bits
+
+  std::uint8_t rail_for(const Packet& packet) const;
+  Rails& left(const LostRail& lost) { return lost.peer ? left_of_[*lost.peer] : left_; }
+
   NicConfig config_;
   const Time& now_;
   Wire wire_;
@@ -78,6 +95,10 @@ class SimNic final : public nic::Nic {
   std::uint64_t tx_refused_ = 0;
   std::uint64_t oversized_ = 0;
   bool control_behind_data_ = false;
+  Rails cut_ = 0;
+  Rails left_ = 0;                                                 // to all peers
+  std::unordered_map<FepAddress, Rails, FepAddressHash> left_of_;  // to one
+  std::vector<LostRail> lost_;                                     // not polled yet
 };
 
 // IP and UDP headers around a packet.

@@ -109,6 +109,33 @@ int SimWorld::node_at(const FepAddress& address) const {
   return found;
 }
 
+void SimWorld::cut_rail(int node, std::uint8_t rail, Duration start, Duration end, Duration told,
+                        Duration gone) {
+  const LostRail own{{}, rail};
+  const LostRail of_peer{nic(node).local_address(), rail};
+  after(start, [this, node, rail] { nic(node).cut(rail, true); });
+  after(end, [this, node, rail] { nic(node).cut(rail, false); });
+  if (start + told < end) {
+    after(start + told, [this, node, own] {
+      nic(node).lose(own);
+      wake(node, now_);
+    });
+    after(end, [this, node, own] { nic(node).regain(own); });
+  }
+  for (int peer = 0; peer < node_count() && start + told + gone < end; ++peer) {
+    if (peer == node) continue;
+    after(start + told + gone, [this, peer, of_peer] {
+      nic(peer).lose(of_peer);
+      wake(peer, now_);
+    });
+    after(end, [this, peer, of_peer] { nic(peer).regain(of_peer); });
+  }
+}
+
+bool SimWorld::is_on_cut_rail(int from, int to, std::uint8_t rail) {
+  return (from >= 0 && nic(from).is_cut(rail)) || nic(to).is_cut(rail);
+}
+
 void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {
   const int to = node_at(packet.destination);
   if (nic(from).oversized() > 0 && complaint_.empty()) complaint_ = "a packet exceeds the MTU";
@@ -128,7 +155,7 @@ void SimWorld::transmit(int from, SimPacket&& packet, Time leaves) {
     if (on_sent) on_sent(sighting);
     if (filter && filter(sighting)) dropped = true;
   }
-  if (dropped) return;
+  if (dropped || is_on_cut_rail(from, to, packet.rail)) return;
   const auto wire_bytes = static_cast<std::uint32_t>(packet.bytes.size()) + kIpUdpBytes;
   const SimLink::Fate fate = link(from, to).send(wire_bytes, packet.ecn, leaves);
   packet.ecn = fate.ecn;
@@ -181,7 +208,7 @@ bool SimWorld::pass_as_frame(SimPacket& packet, bool damaged, bool secured) {
 }
 
 void SimWorld::deliver(int from, int to, SimPacket&& packet) {
-  if (!alive(to)) return;
+  if (!alive(to) || (from >= 0 && is_on_cut_rail(from, to, packet.rail))) return;
   trace_hash_ = mix(trace_hash_, static_cast<std::uint64_t>(to_ns(now_)));
   trace_hash_ = mix(trace_hash_, static_cast<std::uint64_t>(from * 64 + to));
   trace_hash_ = mix(trace_hash_, packet.bytes);

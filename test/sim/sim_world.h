@@ -80,6 +80,10 @@ class SimWorld {
   // The node vanishes: nothing leaves it, nothing reaches it, its FEP gets no more time.
   void kill(int node);
   bool alive(int node) const { return nodes_[static_cast<std::size_t>(node)]->alive; }
+  // From `start` until `end`, counted from now, the rail of the node carries nothing. The node is
+  // told after `told`, and its peers after another `gone`; none is if the rail is back by then.
+  void cut_rail(int node, std::uint8_t rail, Duration start, Duration end, Duration told,
+                Duration gone);
   // Cuts or mends one direction.
   void set_partition(int from, int to, bool cut) { link(from, to).set_up(!cut); }
   // Random faults of all links.
@@ -136,6 +140,7 @@ class SimWorld {
   void wake(int node, Time when);
   void step();
   int node_at(const FepAddress& address) const;
+  bool is_on_cut_rail(int from, int to, std::uint8_t rail);
 
   Rng rng_;
   Time now_ = time_from_ns(1'000'000'000);  // not 0, so that nobody takes 0 for a time in the past

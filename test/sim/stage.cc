@@ -84,6 +84,7 @@ Stage::Stage(const StageConfig& config) : world_(config.fep.seed) {
       node_config.security = config.security(node);
       node_config.nic.caps.ip_mtu += tss::overhead_bytes(true);
     }
+    node_config.nic.rails = config.rails;
     node_config.nic.tx_queue = config.nic_tx_queue;
     node_config.nic.rate_bps = config.nic_rate_bps;
     node_config.nic.rx_queue = 16384;

@@ -59,6 +59,7 @@ struct StageConfig {
   fep::Config fep;
   LinkConfig link;
   std::size_t nic_tx_queue = 16384;
+  std::uint8_t rails = 1;  // NicConfig::rails
   std::uint64_t nic_rate_bps = NicConfig{}.rate_bps;
   // Changes `fep` for one node; empty: all are alike.
   std::function<void(int node, fep::Config& fep)> configure;

@@ -90,6 +90,16 @@ struct PartitionPlan {
   Duration end{0};
 };
 
+// A rail of a node carries nothing for a while, and the node and then its peers are told so.
+struct RailPlan {
+  int node = 0;
+  std::uint8_t rail = 0;
+  Duration start{0};
+  Duration end{0};
+  Duration told{0};  // after `start`
+  Duration gone{0};  // after that
+};
+
 // Everything about one run; all of it follows from the seed.
 struct Plan {
   std::uint64_t seed = 0;
@@ -116,6 +126,8 @@ struct Plan {
   std::vector<OperationPlan> operations;  // per context in this order
   std::vector<ReceivePlan> receives;      // per context in this order
   std::vector<PartitionPlan> partitions;
+  std::uint8_t rails = 1;  // of each node
+  std::vector<RailPlan> lost_rails;
   int hostile_packets = 0;
   bool closing_contexts = false;  // some contexts are closed while they have work
   int nasty_sequences = 0;        // of strangers: each packet is legal, the whole is not (nasty.h)

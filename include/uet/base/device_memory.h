@@ -56,6 +56,9 @@ class DeviceMemory {
   // The NIC reads the bytes itself at the device's addresses, so that packets may point to them
   // (Packet::device).
   virtual bool is_read_by_nic() const noexcept { return false; }
+  // Atomics of peers may be executed on a copy that is placed again: no other atomics than those of
+  // this FEP touch the memory.
+  virtual bool executes_atomics() const noexcept { return false; }
 };
 
 // Joins received bytes that follow one another in a device's memory to one copy.

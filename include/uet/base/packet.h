@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -56,32 +57,42 @@ struct DeadPeer {
   }
 };
 
-// A packet to send. The SES header begins in the middle of the head and grows up, the PDS header
-// (and, in back ends that own them, UDP, IP and Ethernet) is put in front of it and grows down.
+// One of several ways that a NIC has to its peers (a port, a rail, a plane) carries nothing any
+// more: what left by it and is not answered is lost, and so are answers that were to come by it.
+struct LostRail {
+  std::optional<FepAddress> peer;  // to this peer; empty: to all
+  std::uint8_t rail = 0;           // Packet::rail of what left by it
+};
+
+// A packet to send. The SES header begins in the middle of the head and grows up, the PDS header is
+// put in front of it and grows down. Thousands wait for their ACKs at a time: a packet has space
+// for the largest headers and no more, four lines of the cache in all.
 class Packet : public ListNode<OutboxTag> {
  public:
-  static constexpr std::size_t kHeadSize = 256;
-  static constexpr std::size_t kHeadroom = 128;
+  static constexpr std::size_t kHeadroom = 40;              // the largest PDS header
+  static constexpr std::size_t kHeadSize = kHeadroom + 96;  // and the largest response of SES
 
   // Bytes of headers written so far.
-  std::span<const std::byte> head() const { return {buffer_.data() + begin_, end_ - begin_}; }
+  std::span<const std::byte> head() const {
+    return {buffer_.data() + begin_, buffer_.data() + end_};
+  }
   // `count` fresh bytes in front of / behind what is there. count must fit (see kHeadSize).
   std::byte* prepend(std::size_t count) {
     UET_ASSERT(count <= begin_);
-    begin_ -= count;
+    begin_ = static_cast<std::uint16_t>(begin_ - count);
     return buffer_.data() + begin_;
   }
   std::byte* append(std::size_t count) {
     UET_ASSERT(end_ + count <= kHeadSize);
     std::byte* at = buffer_.data() + end_;
-    end_ += count;
+    end_ = static_cast<std::uint16_t>(end_ + count);
     return at;
   }
   // As append, of as many bytes, at most `most`, as write(std::byte* at) returns.
   template <class Write>
   void append_with(std::size_t most, Write&& write) {
     UET_ASSERT(end_ + most <= kHeadSize);
-    end_ += write(buffer_.data() + end_);
+    end_ = static_cast<std::uint16_t>(end_ + write(buffer_.data() + end_));
   }
   // Forgets the headers in front of the first appended byte, so that they can be written again.
   void drop_prepended() { begin_ = kHeadroom; }
@@ -96,6 +107,7 @@ class Packet : public ListNode<OutboxTag> {
     answers_unknown_peer = false;
     payload_stays = false;
     sent_again = false;
+    first_in_flight = false;
     sent = {};
     way = {};
   }
@@ -114,6 +126,7 @@ class Packet : public ListNode<OutboxTag> {
     control = from.control;
     answers_unknown_peer = from.answers_unknown_peer;
     sent_again = from.sent_again;
+    first_in_flight = from.first_in_flight;
   }
 
   std::uint32_t payload_length() const { return payload[0].length + payload[1].length; }
@@ -130,6 +143,12 @@ class Packet : public ListNode<OutboxTag> {
   std::uint16_t entropy = 0;  // UDP source port or entropy header; 0 = the NIC's own port
   Ecn ecn = Ecn::NotEct;
   std::uint8_t dscp = 0;
+
+ private:
+  std::uint16_t begin_ = kHeadroom;  // of the bytes in use of buffer_
+  std::uint16_t end_ = kHeadroom;
+
+ public:
   // When it was last handed to the network, on the core's time line (CMS-712). Written by a NIC
   // that can tell; Time{} = not known.
   mutable Time sent{};
@@ -147,12 +166,15 @@ class Packet : public ListNode<OutboxTag> {
   // A retransmission: a NIC joins it to no other packet, so that a device that drops packets joined
   // by UDP_SEGMENT, and so lost the first transmission, does not lose every further one.
   bool sent_again = false;
+  // Nothing else of its PDC is in flight: the peer waits for it, and has nothing to copy meanwhile.
+  bool first_in_flight = false;
+  // Which rail it took when it last left. Written by a NIC with several (LostRail).
+  mutable std::uint8_t rail = 0;
 
  private:
   alignas(8) std::array<std::byte, kHeadSize> buffer_;
-  std::size_t begin_ = kHeadroom;
-  std::size_t end_ = kHeadroom;
 };
+static_assert(sizeof(Packet) == 256);
 
 // Copies all payload to `to`, also that of a device; returns the end of the copy.
 inline std::byte* copy_payload(const Packet& packet, std::byte* to) {

@@ -18,7 +18,7 @@ template <class T>
 class Slab {
  public:
   // `capacity`: objects in use at a time. Their memory comes when it is first needed, in chunks of
-  // about 2, 4, 8, ... and at most 64 KiB, and goes with the slab.
+  // 2 to 64 KiB, each about a quarter of what there is, and goes with the slab.
   explicit Slab(std::size_t capacity) : capacity_(capacity) {}
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
@@ -78,11 +78,12 @@ class Slab {
   bool has_fresh() { return fresh_ <= chunk_cells_ || grow(); }
   // The first cell of a chunk holds the address of the chunk before.
   bool grow() {
-    const std::size_t cells = std::clamp(2 * chunk_cells_, kFirstCells, kMostCells);
+    const std::size_t cells = std::clamp(cells_ / 4, kFirstCells, kMostCells);
     const std::size_t count = std::min(cells, capacity_);
     Cell* chunk = new (std::nothrow) Cell[count + 1];
     if (chunk == nullptr) return false;
     chunk_cells_ = count;
+    cells_ += count;
     chunk->next = std::exchange(chunks_, chunk);
     fresh_ = 1;
     return true;
@@ -91,6 +92,7 @@ class Slab {
   std::size_t capacity_;
   Cell* chunks_ = nullptr;        // the newest
   std::size_t chunk_cells_ = 0;   // it has so many
+  std::size_t cells_ = 0;         // of all chunks
   std::size_t fresh_ = SIZE_MAX;  // its next cell that has not been taken yet
   Cell* free_ = nullptr;
   std::size_t in_use_ = 0;

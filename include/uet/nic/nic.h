@@ -39,6 +39,7 @@ struct NicCaps {
   // Each tx_burst is a system call, which costs more than one more packet, so that batching pays.
   // False: nothing is gained by two packets in one burst.
   bool sends_by_kernel = true;
+  std::size_t most_received = kRxBurst;  // packets that a rx_burst brings, if asked for more
 };
 
 // Counts of a back end since it was opened; zero if a counter does not apply. Each member has a
@@ -138,6 +139,9 @@ class Nic {
   // A peer whose process is known to be gone, each once, after the last packet from the peer; the
   // caller gives up what its connections have carried. Most back ends never know.
   virtual std::optional<DeadPeer> poll_dead_peer() { return {}; }
+  // A rail that has been lost since the last calls, each once; the caller sends again what left by
+  // it. Call it after the burst that it may have come with. Only a NIC with several rails knows.
+  virtual std::optional<LostRail> poll_lost_rail() { return {}; }
   // From now on take_refusal() may tell where packets found no socket. Most back ends never know.
   virtual void watch_refusals() {}
   // An address whose host has refused a packet because no process has that port; each report once.

@@ -2,7 +2,11 @@
 #include "uet/base/slab.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <vector>
 
@@ -60,6 +64,24 @@ TEST(Slab, RespectsAlignment) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(taken.back()) % 64, 0U);
   }
   for (Wide* object : taken) slab.give_back(object);
+}
+
+// A program has thousands of slabs, or one with hundreds of objects.
+TEST(Slab, TakesLittleMoreMemoryThanIsInUse) {
+  struct Object {
+    std::array<char, 256> bytes;
+  };
+  constexpr std::size_t kInUse = 140;
+  const auto heap_bytes = [] { return mallinfo2().uordblks; };
+  const std::size_t before = heap_bytes();
+  Slab<Object> slab(10'000);
+  std::vector<Object*> taken;
+  taken.reserve(kInUse);
+  const std::size_t list = heap_bytes() - before;
+  if (list == 0) GTEST_SKIP() << "this heap does not tell what is in use (a sanitizer's)";
+  for (std::size_t i = 0; i < kInUse; ++i) taken.push_back(slab.take());
+  EXPECT_LT(heap_bytes() - before - list, kInUse * sizeof(Object) * 3 / 2);
+  for (Object* object : taken) slab.give_back(object);
 }
 
 }  // namespace

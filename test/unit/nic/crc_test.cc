@@ -51,7 +51,8 @@ TEST_F(Crc, SentPacketsArriveWithoutTheTrailer) {
 TEST_F(Crc, HeadersInFrontOfTheHeadroomAreKeptInOrder) {
   Packet packet;
   for (int i = 0; i < 44; ++i) *packet.append(1) = static_cast<std::byte>(100 + i);
-  for (int i = 0; i < 120; ++i) *packet.prepend(1) = static_cast<std::byte>(i);
+  const int most = Packet::kHeadroom;
+  for (int i = 0; i < most; ++i) *packet.prepend(1) = static_cast<std::byte>(i);
   packet.to = kPeer;
   packet.dscp = 46;
   packet.ecn = Ecn::Ect0;

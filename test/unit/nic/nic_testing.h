@@ -53,7 +53,9 @@ class PacketSet {
   const Packet& add(const FepAddress& to, std::size_t head_bytes, std::size_t first_slice,
                     std::size_t second_slice = 0) {
     auto packet = std::make_unique<Packet>();
-    std::byte* head = packet->append(head_bytes);
+    const std::size_t front = std::min(head_bytes, Packet::kHeadroom);
+    packet->append(head_bytes - front);
+    std::byte* head = packet->prepend(front);
     for (std::size_t i = 0; i < head_bytes; ++i) head[i] = pattern(i);
     payload_.push_back(std::make_unique<std::byte[]>(first_slice + second_slice));
     std::byte* payload = payload_.back().get();

@@ -207,14 +207,14 @@ TEST_F(Rails, ASilentRailIsLeftAndTakenAgain) {
   b.learn(a);
   talk(milliseconds(1));
   wire.cut[1] = true;
-  talk(RailsNic::kSilence + RailsNic::kAnswer + milliseconds(1));
+  talk(RailPeers::kSilence + RailPeers::kAnswer + milliseconds(1));
   std::size_t hellos = 0;
   for (int i = 0; i < 10; ++i) hellos += over_rail_1();
   EXPECT_LE(hellos, 1U);
   a.send(b, 4);
   EXPECT_EQ(b.receive(now).size(), 4U);
   wire.cut[1] = false;
-  talk(2 * RailsNic::kLongestPause);
+  talk(2 * RailPeers::kLongestPause);
   EXPECT_EQ(over_rail_1(), 2U);
 }
 
@@ -224,7 +224,7 @@ TEST_F(Rails, TheFirstRailMayBeSilentToo) {
   b.learn(a);
   talk(milliseconds(1));
   wire.cut[0] = true;
-  talk(RailsNic::kSilence + RailsNic::kAnswer + milliseconds(1));
+  talk(RailPeers::kSilence + RailPeers::kAnswer + milliseconds(1));
   a.send(b, 4);
   EXPECT_EQ(b.receive(now).size(), 4U);
 }
@@ -264,7 +264,105 @@ TEST_F(Rails, HeldPacketsLeaveFirst) {
   a.rails[0]->room = a.rails[1]->room = SIZE_MAX;
   a.receive(now);
   EXPECT_EQ(b.receive(now).size(), 3U);
-  EXPECT_EQ(a.nic->next_deadline(), kNever);
+  b.send(a, 4);
+  a.receive(now);
+  a.receive(now += RailPeers::kSilence);
+  EXPECT_EQ(a.nic->next_deadline(), kNever) << "all is answered, nothing is held";
+}
+
+// ---- rails that are lost ------------------------------------------------------------------------
+
+TEST_F(Rails, APacketSaysWhichRailItTook) {
+  a.learn(b);
+  b.learn(a);
+  talk(milliseconds(1));
+  std::array<Packet, 2> packets;
+  for (std::uint16_t i = 0; i < 2; ++i) {
+    packets[i].reset();
+    packets[i].to = b.nic->local_address();
+    packets[i].entropy = i;
+    const std::array<const Packet*, 1> burst{&packets[i]};
+    a.nic->tx_burst(burst);
+    EXPECT_EQ(packets[i].rail, i);
+  }
+}
+
+TEST_F(Rails, ASilentRailIsReportedOnce) {
+  a.learn(b);
+  b.learn(a);
+  talk(milliseconds(1));
+  EXPECT_FALSE(a.nic->poll_lost_rail());
+  wire.cut[1] = true;
+  talk(RailPeers::kSilence + RailPeers::kAnswer + milliseconds(1));
+  const auto lost = a.nic->poll_lost_rail();
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->peer, b.nic->local_address());
+  EXPECT_EQ(lost->rail, 1);
+  EXPECT_FALSE(a.nic->poll_lost_rail());
+}
+
+// A window may be full of what left by the silent rail: nothing leaves and nothing else comes.
+TEST_F(Rails, ASilentRailIsFoundWithoutTraffic) {
+  a.learn(b);
+  b.learn(a);
+  talk(milliseconds(1));
+  wire.cut[1] = true;
+  a.send(b, 4);
+  for (const Time end = now + milliseconds(4); now < end;) {
+    now = std::min(end, std::max(now + std::chrono::microseconds(10), a.nic->next_deadline()));
+    a.receive(now);
+    b.receive(now);
+    a.receive(now);
+  }
+  const auto lost = a.nic->poll_lost_rail();
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->rail, 1);
+}
+
+// Nothing says that the rail is silent and not the peer.
+TEST_F(Rails, APeerThatComputesLosesNoRail) {
+  a.learn(b);
+  b.learn(a);
+  talk(milliseconds(1));
+  a.send(b, 4);
+  for (int i = 0; i < 100; ++i) a.receive(now += milliseconds(1));
+  a.send(b, 4);
+  EXPECT_FALSE(a.nic->poll_lost_rail());
+  for (int i = 0; i < 10; ++i) {  // it takes what has come: both Hellos are answered
+    b.receive(now += milliseconds(1));
+    a.receive(now);
+  }
+  EXPECT_FALSE(a.nic->poll_lost_rail());
+}
+
+// The peer's end of rail 1 has no carrier any more, and it says so over rail 0.
+TEST_F(Rails, APeerThatSaysGoneIsBelieved) {
+  b.learn(a);
+  talk(milliseconds(1));
+  const auto forged = RailMessage{.kind = RailMessage::Kind::Gone, .rail = 1, .cookie = 1}.encode();
+  wire.queues[ip(0, 2).bytes].push_back({{forged.begin(), forged.end()}, {.ip = ip(0, 1)}, {}});
+  b.receive(now);
+  EXPECT_FALSE(b.nic->poll_lost_rail());
+  a.nic->carrier_changed(1, false);
+  const auto own = a.nic->poll_lost_rail();
+  ASSERT_TRUE(own);
+  EXPECT_FALSE(own->peer) << "lost to all";
+  EXPECT_EQ(a.nic->next_deadline(), Time{}) << "peers are told after the ACKs that leave now";
+  a.receive(now);
+  b.receive(now);
+  const auto lost = b.nic->poll_lost_rail();
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->peer, a.nic->local_address());
+  EXPECT_EQ(lost->rail, 1);
+  const std::size_t before = b.rails[1]->sent;
+  b.send(a, 4);
+  EXPECT_EQ(b.rails[1]->sent, before);
+  talk(RailPeers::kFirstPause + milliseconds(1));
+  a.nic->carrier_changed(1, true);
+  talk(2 * RailPeers::kLongestPause);
+  const std::size_t mended = b.rails[1]->sent;
+  b.send(a, 4);
+  EXPECT_EQ(b.rails[1]->sent - mended, 2U);
 }
 
 }  // namespace

@@ -130,6 +130,27 @@ TEST_F(SendBatch, TrainFitsOneIpPacket) {
   EXPECT_THAT(fill(), ElementsAre(2U, 2U));
 }
 
+// So that the receiver copies the one while the sender copies the other.
+TEST_F(SendBatch, FirstInFlightOfOneTrainLeaveAsTwo) {
+  for (int i = 0; i < 8; ++i) add(8192).first_in_flight = i == 0;  // 65,696 bytes with headers
+  EXPECT_THAT(fill(), ElementsAre(4U, 4U));
+}
+
+TEST_F(SendBatch, OthersUnderWayLeaveAsOneTrain) {
+  for (int i = 0; i < 7; ++i) add(8192);
+  EXPECT_THAT(fill(), ElementsAre(7U));
+}
+
+TEST_F(SendBatch, SmallBatchesLeaveAsOneTrain) {
+  for (int i = 0; i < 4; ++i) add(8100).first_in_flight = i == 0;
+  EXPECT_THAT(fill(), ElementsAre(4U));
+}
+
+TEST_F(SendBatch, LargeBatchesHaveNoShortTrain) {
+  for (int i = 0; i < 16; ++i) add(8192).first_in_flight = i == 0;  // 131,392 bytes: three trains
+  EXPECT_THAT(fill(), ElementsAre(7U, 7U, 2U));
+}
+
 TEST_F(SendBatch, OtherAddressFamilyEndsTheBatch) {
   add(100);
   add(100, FepAddress{ipv6_loopback(), 4793});

@@ -109,7 +109,7 @@ TEST_F(Demultiplex, AnswersGoToTheSourcePortOnlyInTheKnownRange) {
 TEST_F(Demultiplex, Wire11_CopyOfASynFromAnotherPortIsOne) {
   const FepAddress low = address_of(3, 40'000);
   const FepAddress high = address_of(3, 50'000);
-  for (const FepAddress& fep : {low, high}) node->manager->learn(fep);
+  for (const FepAddress& fep : {low, high}) node->manager->peer_ports().add(fep);
   for (const FepAddress& fep : {high, low}) {
     peer_start = fep.port;
     wire::RequestHeader syn = request(peer_start, true);
@@ -128,7 +128,8 @@ TEST_F(Demultiplex, Wire11_CopyOfASynFromAnotherPortIsOne) {
 }
 
 TEST_F(Demultiplex, Wire11_LateSynFromAnotherPortOpensNothing) {
-  for (const std::uint16_t port : {40'000, 50'000}) node->manager->learn(address_of(2, port));
+  for (const std::uint16_t port : {40'000, 50'000})
+    node->manager->peer_ports().add(address_of(2, port));
   peer_start = 333;
   from(address_of(2, 50'000), request(333, true));
   pdc = node->client.delivered.back().pdc;

@@ -258,7 +258,8 @@ std::vector<Sent> Node::drain() {
               .to = packet.to,
               .entropy = packet.entropy,
               .ecn = packet.ecn,
-              .dscp = packet.dscp};
+              .dscp = packet.dscp,
+              .first_in_flight = packet.first_in_flight};
     copy.bytes.assign(packet.head().begin(), packet.head().end());
     for (const Slice& slice : packet.payload) {
       copy.bytes.insert(copy.bytes.end(), slice.data, slice.data + slice.length);

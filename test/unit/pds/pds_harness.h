@@ -102,6 +102,7 @@ struct Sent {
   std::uint16_t entropy = 0;
   Ecn ecn{};
   std::uint8_t dscp = 0;
+  bool first_in_flight = false;
 
   wire::PdsType type() const;
   std::optional<wire::RequestHeader> request() const;

@@ -32,6 +32,22 @@ TEST_F(SendTurnTest, Pds40_Pds44_DefaultMprBeforeTheFirstAck) {
   EXPECT_EQ(sends_now(), 1024U);
 }
 
+TEST_F(SendTurnTest, FirstInFlight_TheOnlyOneOutstanding) {
+  const auto marked = [](const std::vector<Sent>& sent) {
+    std::vector<bool> marks;
+    for (const Sent& packet : sent) marks.push_back(packet.first_in_flight);
+    return marks;
+  };
+  TestMessage& message = send(3);
+  EXPECT_EQ(marked(turn()), (std::vector<bool>{true, false, false}));
+  pdc = message.pdc;
+  send(1);
+  EXPECT_EQ(marked(turn()), (std::vector<bool>{false}));
+  answer_to(ack(70003, 70003));
+  send(2);
+  EXPECT_EQ(marked(turn()), (std::vector<bool>{true, false}));
+}
+
 TEST_F(SendTurnTest, Pds40_WindowOf128) {
   with_mpr(1);
   TestMessage& message = send(300);
