@@ -44,7 +44,17 @@ Result<Rkey> MrTable::add(const MemoryRegion& region) {
 }
 
 Result<void> MrTable::add_with_key(const MemoryRegion& region, Rkey key) {
-  if (!is_valid(region) || !is_application_key(key.value)) return Error::Invalid;
+  return is_application_key(key.value) ? enter(region, key) : Error::Invalid;
+}
+
+Result<void> MrTable::adopt(const MemoryRegion& region, Rkey key) {
+  constexpr std::uint64_t kOwn = kProviderKey | (kProviderKey - 1);
+  const bool of_table = (key.value & kProviderKey) != 0 && (key.value & ~kOwn) == 0;
+  return of_table || is_application_key(key.value) ? enter(region, key) : Error::Invalid;
+}
+
+Result<void> MrTable::enter(const MemoryRegion& region, Rkey key) {
+  if (!is_valid(region)) return Error::Invalid;
   // Small headers do not carry bit 63: they could not tell such a pair apart.
   const bool twin = (key.value & kOptimized) != 0 && regions_.contains(key.value ^ kIdempotentSafe);
   if (twin || regions_.contains(key.value)) return Error::KeyInUse;

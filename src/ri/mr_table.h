@@ -88,6 +88,9 @@ class MrTable {
   // application key with reserved bits (SES-132).
   Result<Rkey> add(const MemoryRegion& region);
   Result<void> add_with_key(const MemoryRegion& region, Rkey key);
+  // Registers under a key that another table has given, of its or of the application's choice: that
+  // one keeps the names of the same FEP. KeyInUse, NoMemory or Invalid as above.
+  Result<void> adopt(const MemoryRegion& region, Rkey key);
   Result<void> remove(Rkey key);  // the key answers BadKey at once (SES-140)
   // The context `from` gets the name `to`, or ends: then its regions have no rights any more, and
   // the next context with that name does not inherit them (SES-134).
@@ -103,6 +106,7 @@ class MrTable {
   std::size_t size() const { return regions_.size(); }
 
  private:
+  Result<void> enter(const MemoryRegion& region, Rkey key);
   const MemoryRegion* look_up(Rkey key) const;
 
   std::size_t capacity_;

@@ -32,6 +32,11 @@ bool is_arriving(const RxMessage& message) {
   return static_cast<const ListNode<ArrivingTag>&>(message).linked();
 }
 
+// The answer that tells a sender that nothing has become of its message.
+wire::ReturnCode code_of_end(const RxMessage& message) {
+  return message.state == RxState::Error ? message.return_code : wire::ReturnCode::Dropped;
+}
+
 }  // namespace
 
 ArrivingMessages::ArrivingMessages(std::size_t capacity, PieceStore& pieces, std::uint64_t seed)
@@ -207,6 +212,11 @@ void ArrivingMessages::answer(Envelope& message, const Placement& placement,
       explicit_response(request, code, list, modified, message.context->generation.value, true));
 }
 
+void ArrivingMessages::leave_context(RxMessage& message) {
+  answer(message, code_of_end(message));
+  message.context = nullptr;
+}
+
 void ArrivingMessages::abandon(RxMessage& message, wire::ReturnCode code) {
   if (message.state != RxState::Error) message.return_code = code;
   message.state = RxState::Error;
@@ -216,8 +226,7 @@ void ArrivingMessages::abandon(RxMessage& message, wire::ReturnCode code) {
 }
 
 void ArrivingMessages::release(RxMessage& message) {
-  const bool ended = message.state == RxState::Error;
-  answer(message, ended ? message.return_code : wire::ReturnCode::Dropped);
+  answer(message, code_of_end(message));
   pieces_.give_back_all(message.pieces);
   stop_awaiting(message);
   if (is_arriving(message)) remove(message);

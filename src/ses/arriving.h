@@ -70,6 +70,9 @@ class ArrivingMessages {
   // Gives the answer that NO_RESPONSE has put off, if it is owed (SES-46).
   void answer(Envelope& message, const Placement& placement, wire::ReturnCode code);
   void answer(RxMessage& message, wire::ReturnCode code) { answer(message, message, code); }
+  // The message outlives its context, until its sender has been informed: an answer that is owed
+  // carries the context's generation and is given now (SES-46).
+  void leave_context(RxMessage& message);
   // The message comes to nothing: what still arrives of it is dropped and answered with `code`
   // (SES-35). Gives its state back when nothing will.
   void abandon(RxMessage& message, wire::ReturnCode code);

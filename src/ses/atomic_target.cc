@@ -15,6 +15,8 @@ using wire::SesOpcode;
 
 namespace {
 
+constexpr std::size_t kMostOperandBytes = 8192;  // what a packet of the largest payload MTU holds
+
 // The atomic of a checked request. The operands of compare-and-swap are taken out of the header
 // into `compare` and `swap`, where they must stay.
 AtomicWork work_of(const wire::SesRequest& request, const AtomicExtent& extent, std::byte* target,
@@ -59,14 +61,22 @@ Response AtomicTarget::execute(const pds::RequestView& view, const wire::SesRequ
 
   std::array<std::byte, 16> compare;
   std::array<std::byte, 16> swap;
-  AtomicWork work = work_of(request, extent, access.address, compare, swap);
+  std::array<std::byte, kMostOperandBytes> copy;
+  const bool copies = access.device != nullptr;
+  std::byte* const target = copies ? copy.data() : access.address;
+  AtomicWork work = work_of(request, extent, target, compare, swap);
   Response response = default_response(request, request.request_length);
   if (request.opcode != SesOpcode::Atomic) {
     const ReadPiece asked{.offset = 0, .length = extent.length};
     work.results = answers_.open(view, request, asked, response, now);
     if (work.results == nullptr) return nack_response(pds::NackCode::NoResource);
   }
+  if (copies) {
+    end_run(host_copy_);  // what came before the atomic is what it finds
+    access.fetch({copy.data(), extent.length}, 0);
+  }
   ses::execute(work);
+  if (copies) access.place(nullptr, 0, {copy.data(), extent.length});
   ++counters_.messages_received;
   access.executed(access_of(request), extent.length);
   context.sink.remote_access(kind_of(request), extent.length);

@@ -18,13 +18,15 @@ namespace uet::ses {
 class AtomicTarget {
  public:
   // The referenced objects outlive this one.
+  // `host_copy`: as Parameters::host_copy.
   AtomicTarget(std::uint32_t payload_mtu, const RequestChecks& checks, ReadAnswers& answers,
-               TargetErrors& errors, Counters& counters)
+               TargetErrors& errors, Counters& counters, HostCopy* host_copy)
       : payload_mtu_(payload_mtu),
         checks_(checks),
         answers_(answers),
         errors_(errors),
-        counters_(counters) {}
+        counters_(counters),
+        host_copy_(host_copy) {}
 
   // An ATOMIC or FETCHING_ATOMIC; steps 2 to 10 of SES-115 are passed. NACK: no memory for the
   // answer; nothing was executed.
@@ -37,6 +39,7 @@ class AtomicTarget {
   ReadAnswers& answers_;
   TargetErrors& errors_;
   Counters& counters_;
+  HostCopy* const host_copy_;
 };
 
 }  // namespace uet::ses

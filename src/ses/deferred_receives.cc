@@ -159,7 +159,7 @@ PostedReceive* DeferredReceives::leave(RxMessage& message) {
   }
   message.state = RxState::Error;
   message.return_code = ReturnCode::Ok;
-  message.context = nullptr;
+  messages_.leave_context(message);
   message.parked = true;
   message.leaving = true;
   queue_.push(message);

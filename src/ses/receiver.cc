@@ -235,6 +235,23 @@ Response Receiver::on_later_send(const pds::RequestView& view, const wire::SesRe
                                            : unexpected_.place(view, request, message);
 }
 
+PostedReceive* Receiver::find_for_data(const Envelope& message) {
+  ReceiveQueue& queue = message.context->receives;
+  if (!serve(queue)) return nullptr;  // older messages come first
+  PostedReceive* receive = queue.untagged.find_receive(key_of(message));
+  if (receive == nullptr || !receive->room_by_message()) return receive;
+  return message.context->sink.reserve_receive() ? receive : nullptr;
+}
+
+void Receiver::give_data(PostedReceive& receive, Completion& completion) {
+  completion.took_receive = true;
+  completion.context = receive.operation;
+  completion.user_flags = receive.user_flags;
+  if (receive.multi) return;
+  MatchQueue::remove(receive);
+  receives_.release(receive);
+}
+
 // The sender saw that we drop what comes and ends the eager part where it stands (as SES-69).
 Response Receiver::end_eager_part(const wire::SesRequest& request, RxMessage& message) {
   message.expected = request.message_offset;

@@ -63,6 +63,12 @@ class Receiver final : public PullClient {
   // A later one; the message is Matched or Unexpected.
   pds::Response on_later_send(const pds::RequestView& view, const wire::SesRequest& request,
                               RxMessage& message);
+  // The receive for the immediate data of a write (ContextConfig::data_takes_receive). It stays
+  // posted, and the CQ has an entry for its completion. nullptr: none is there now.
+  PostedReceive* find_for_data(const Envelope& message);
+  // The data go to the receive that find_for_data has found: it is taken, or has had one more use,
+  // and `completion` names it.
+  void give_data(PostedReceive& receive, Completion& completion);
   // The message, of whatever kind, comes to nothing: a receive bound to it completes with `status`,
   // or waits again if nothing was placed (SES-113). Later packets of it are answered with `code`.
   void end_message(RxMessage& message, wire::ReturnCode code, Status status);

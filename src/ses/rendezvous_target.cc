@@ -54,7 +54,7 @@ void RendezvousTarget::dismiss(RxMessage& message) {
   if (!message.must_read) return messages_.release(message);
   messages_.arrived(message);
   if (is_listed(message)) PullList::remove(message);
-  message.context = nullptr;
+  messages_.leave_context(message);
   message.state = RxState::Error;
   message.leaving = true;
   queue_.push(message);

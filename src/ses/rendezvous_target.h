@@ -109,7 +109,7 @@ void RendezvousTarget::close_context(const Context& context, Release release) {
       message.undelivered = message.delivery_complete;
       if (list != &reading_) return dismiss(message);
       pulls_.forget_memory(message);
-      message.context = nullptr;
+      messages_.leave_context(message);
     });
   }
 }

@@ -60,7 +60,8 @@ RequestChecks::Permission RequestChecks::atomic(const Request& request, const Co
   // An atomic is one packet, and brings no data for a completion (SES-90).
   if (code == ReturnCode::Ok && (!is_single(request) || request.hd)) code = ReturnCode::OpViolation;
   if (code == ReturnCode::Ok) code = extent.code;  // 16
-  if (code == ReturnCode::Ok && memory.device != nullptr) code = ReturnCode::AmoUnsupportedOp;
+  const bool executes = memory.device == nullptr || memory.device->executes_atomics();
+  if (code == ReturnCode::Ok && !executes) code = ReturnCode::AmoUnsupportedOp;
   const auto address = reinterpret_cast<std::uintptr_t>(memory.address);
   if (code == ReturnCode::Ok && address % element_alignment(request.atomic.datatype) != 0) {
     code = ReturnCode::AmoUnaligned;

@@ -8,6 +8,8 @@
 namespace uet::ses {
 namespace {
 
+static_assert(wire::kMaxSesHeaderBytes <= Packet::kHeadSize - Packet::kHeadroom);
+
 void append(Packet& packet, const wire::SesRequest& header) {
   packet.append_with(wire::kMaxSesHeaderBytes, [&](std::byte* at) { return header.encode(at); });
 }

@@ -19,15 +19,20 @@ Part part_of(const RxMessage& message, bool has_data) {
   return static_cast<Part>(message.data);
 }
 
+bool takes_receives(const Context& context) {
+  return context.config.data_takes_receive && context.receives.owner == nullptr;
+}
+
 }  // namespace
 
 RmaTarget::RmaTarget(const Parameters& parameters, const RequestChecks& checks,
-                     ArrivingMessages& messages, ReadAnswers& answers, TargetErrors& errors,
-                     Counters& counters)
+                     ArrivingMessages& messages, Receiver& receiver, ReadAnswers& answers,
+                     TargetErrors& errors, Counters& counters)
     : payload_mtu_(parameters.payload_mtu),
       host_copy_(parameters.host_copy),
       checks_(checks),
       messages_(messages),
+      receiver_(receiver),
       answers_(answers),
       errors_(errors),
       counters_(counters) {}
@@ -45,21 +50,28 @@ Response RmaTarget::write(const pds::RequestView& view, const wire::SesRequest& 
 
 Response RmaTarget::place(const wire::SesRequest& request, RxMessage& message,
                           const ri::MrAccess& memory) {
-  CompletionSink& sink = message.context->sink;
+  const Context& context = *message.context;
   const bool has_data = request.som ? request.hd : message.has_data;
   const bool ends = (message.som_seen || request.som) &&
                     message.received + request.payload.size() == message.expected;
-  if (ends && has_data && !sink.can_take_event()) return nack_response(NackCode::NoResource);
+  PostedReceive* receive = nullptr;
+  if (ends && has_data) {
+    const bool takes_receive = takes_receives(context);
+    if (takes_receive) receive = receiver_.find_for_data(message);
+    const bool ready = takes_receive ? receive != nullptr : context.sink.can_take_event();
+    if (!ready) return nack_response(NackCode::NoResource);
+  }
   if (!request.payload.empty()) {
     memory.place(host_copy_, request.message_offset, request.payload);
   }
   ArrivingMessages::account(message, request);
-  if (ends) complete_write(message, has_data, memory);
+  if (ends) complete_write(message, has_data, receive, memory);
   return default_response(request, request.request_length);
 }
 
-// The last byte of a write has been placed.
-void RmaTarget::complete_write(RxMessage& message, bool has_data, const ri::MrAccess& memory) {
+// The last byte of a write has been placed. `receive`: what its data take, or nullptr.
+void RmaTarget::complete_write(RxMessage& message, bool has_data, PostedReceive* receive,
+                               const ri::MrAccess& memory) {
   end_run(host_copy_);
   CompletionSink& sink = message.context->sink;
   Completion completion;
@@ -73,6 +85,7 @@ void RmaTarget::complete_write(RxMessage& message, bool has_data, const ri::MrAc
   const Part part = part_of(message, has_data);
   messages_.release(message);
   ++counters_.messages_received;
+  if (receive != nullptr) receiver_.give_data(*receive, completion);
   if (part == Part::Inside) {
     memory.executed_part(ri::kRemoteWrite, completion.length);
   } else {

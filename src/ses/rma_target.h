@@ -13,6 +13,7 @@
 #include "ses/message.h"
 #include "ses/parameters.h"
 #include "ses/read_answers.h"
+#include "ses/receiver.h"
 #include "ses/request_checks.h"
 #include "ses/target_errors.h"
 #include "uet/base/device_memory.h"
@@ -25,13 +26,14 @@ class RmaTarget {
  public:
   // The referenced objects outlive this one.
   RmaTarget(const Parameters& parameters, const RequestChecks& checks, ArrivingMessages& messages,
-            ReadAnswers& answers, TargetErrors& errors, Counters& counters);
+            Receiver& receiver, ReadAnswers& answers, TargetErrors& errors, Counters& counters);
 
   // The first packet that arrives of a write; steps 2 to 10 of SES-115 are passed.
   pds::Response write(const pds::RequestView& view, const wire::SesRequest& request,
                       Context& context);
   // A packet of a write that has passed all checks. `memory`: where byte 0 of the message lies.
-  // With immediate data the last byte is taken only when its completion can be taken too (SES-79).
+  // With immediate data the last byte is taken only when its completion can be taken too (SES-79),
+  // and the receive is there that the data need (ContextConfig::data_takes_receive).
   pds::Response place(const wire::SesRequest& request, RxMessage& message,
                       const ri::MrAccess& memory);
   // Executes a read at once, so that a write that follows cannot change what is read (SES-126). Few
@@ -43,12 +45,14 @@ class RmaTarget {
   pds::Response rudi(const pds::RequestView& view, const wire::SesRequest& request, Time now);
 
  private:
-  void complete_write(RxMessage& message, bool has_data, const ri::MrAccess& memory);
+  void complete_write(RxMessage& message, bool has_data, PostedReceive* receive,
+                      const ri::MrAccess& memory);
 
   const std::uint32_t payload_mtu_;
   HostCopy* const host_copy_;
   const RequestChecks& checks_;
   ArrivingMessages& messages_;
+  Receiver& receiver_;
   ReadAnswers& answers_;
   TargetErrors& errors_;
   Counters& counters_;

@@ -35,8 +35,8 @@ Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& re
       receiver_(parameters, pieces, messages_, initiator.pulls(), counters),
       answers_(parameters, pieces, initiator.staging(), this),
       errors_(messages_, counters),
-      rma_(parameters, checks_, messages_, answers_, errors_, counters),
-      atomics_(parameters.payload_mtu, checks_, answers_, errors_, counters),
+      rma_(parameters, checks_, messages_, receiver_, answers_, errors_, counters),
+      atomics_(parameters.payload_mtu, checks_, answers_, errors_, counters, parameters.host_copy),
       reads_(parameters.payload_mtu, checks_, initiator, answers_, errors_) {}
 
 // Its owner has closed all contexts; read answers may still wait in a PDS that is gone.

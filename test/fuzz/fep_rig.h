@@ -180,8 +180,9 @@ void talk(OnePacketNic& nic, nic::Nic& top, std::span<const std::uint8_t> input,
   fep.ses().close_context(context, now);
   fep.ses().close_context(*datagrams.value(), now);
   fep.begin_close(now);
-  for (int i = 0; i < 1000 && !fep.closed(); ++i) {
-    now += milliseconds(5);
+  // A read that fails as its PDC closes is followed by one that informs the sender.
+  for (int i = 0; i < 4000 && !(fep.closed() && fep.quiescent()); ++i) {
+    now += milliseconds(20);
     fep.progress(now);
   }
   require(fep.closed());

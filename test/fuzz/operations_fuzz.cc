@@ -406,15 +406,14 @@ class Machine {
       for (ses::Context* context : side.contexts) side.fep.ses().close_context(*context, now_);
       side.fep.begin_close(now_);
     }
-    for (int i = 0; i < 4000 && !(sides_[0].fep.closed() && sides_[1].fep.closed()); ++i) {
+    // A read that fails as its PDC closes is followed by one that informs the sender.
+    for (int i = 0; i < 4000 && !(ended(sides_[0]) && ended(sides_[1])); ++i) {
       now_ += milliseconds(20);
       pass(SIZE_MAX);
     }
-    for (Side& side : sides_) {
-      require(side.fep.closed());
-      require(side.fep.quiescent());
-    }
+    for (Side& side : sides_) require(ended(side));
   }
+  static bool ended(const Side& side) { return side.fep.closed() && side.fep.quiescent(); }
 
   const std::uint8_t* data_;
   std::size_t size_;

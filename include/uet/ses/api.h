@@ -100,7 +100,8 @@ struct Completion {
   std::uint64_t data = 0;
   bool multi = false;     // a message in a multi-receive buffer; another completion follows for it
   bool released = false;  // the last entry of a multi-receive buffer: it is the application's again
-  FepAddress source;      // receives, RemoteWrite: who sent it
+  bool took_receive = false;  // RemoteWrite: `context` and the CQ entry are those of a receive
+  FepAddress source;          // receives, RemoteWrite: who sent it
   InitiatorId source_initiator;
   JobId source_job;
 };
@@ -152,7 +153,11 @@ struct ContextConfig {
   // A context of a connection: it takes sends of its peer alone (Ses::connect), of nothing before.
   bool connected = false;
   bool remote_cq_data = true;  // its receive CQ can report immediate data (SES-80)
-  RiGeneration generation{};   // the first one; requests must name it (SES-115 step 9)
+  // Immediate data of a write take the oldest untagged receive for its source, whose buffer stays
+  // as it is, or one use of a multi-receive (libfabric's FI_RX_CQ_DATA). While none is posted, the
+  // target refuses the end of the write with NACK NO_RESOURCE. Not with a ReceiveOwner.
+  bool data_takes_receive = false;
+  RiGeneration generation{};  // the first one; requests must name it (SES-115 step 9)
 };
 
 // Common to all operations of the initiator.

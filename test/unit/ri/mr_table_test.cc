@@ -160,6 +160,17 @@ TEST_F(MrTableTest, AddWithKey_Ses133_SameIndexInBothNameSpaces) {
   EXPECT_EQ(verdict(application, 0, 1), MrVerdict::NoRight);
 }
 
+TEST_F(MrTableTest, Adopt_TakesKeysOfAnotherTable) {
+  MrTable other(4, {3, 4});
+  const Rkey chosen = other.add(region()).value();
+  ASSERT_TRUE(table_.adopt(region(), chosen).ok());
+  EXPECT_EQ(verdict(chosen, 0, 1), MrVerdict::Ok);
+  EXPECT_EQ(table_.adopt(region(), chosen).error(), Error::KeyInUse);
+  EXPECT_TRUE(table_.adopt(region(), Rkey{42}).ok());
+  EXPECT_EQ(table_.adopt(region(), Rkey{kBit48 << 1 | 7}).error(), Error::Invalid);
+  EXPECT_EQ(table_.size(), 2U);
+}
+
 TEST_F(MrTableTest, AddWithKey_TakenKeyIsKeyInUse) {
   ASSERT_TRUE(table_.add_with_key(region(), Rkey{42}).ok());
   EXPECT_EQ(table_.add_with_key(region(), Rkey{42}).error(), Error::KeyInUse);

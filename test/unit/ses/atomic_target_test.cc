@@ -66,6 +66,25 @@ TEST_F(TargetAtomicTest, RegionsOfADeviceHaveNoAtomics) {
   expect_untouched();
 }
 
+// Memory of another process: bytes come and go by copies.
+TEST_F(TargetAtomicTest, MemoryThatExecutesThemIsCopied) {
+  struct Copied final : DeviceMemory {
+    void place(std::byte* there, std::span<const std::byte> bytes) noexcept override {
+      std::copy(bytes.begin(), bytes.end(), there);
+    }
+    void fetch(std::span<std::byte> bytes, const std::byte* there) noexcept override {
+      std::copy_n(there, bytes.size(), bytes.begin());
+    }
+    bool executes_atomics() const noexcept override { return true; }
+  } device;
+  Bytes memory(64);
+  memory[0] = std::byte{7};
+  key = b.expose(memory, ri::kRemoteRead | ri::kRemoteWrite, &device);
+  EXPECT_EQ(fetched(b.take(request(SesOpcode::FetchingAtomic, AmoOp::Sum), operands(5))), 7u);
+  EXPECT_EQ(memory[0], std::byte{12});
+  EXPECT_EQ(memory[8], std::byte{0});
+}
+
 TEST_F(TargetAtomicTest, Ses94_BaseAtomicNeedsNoStoredResponse) {
   const auto response = b.take(request(SesOpcode::Atomic, AmoOp::Sum), operands(5));
   EXPECT_EQ(header_of(response).opcode, wire::ResponseOpcode::DefaultResponse);

@@ -632,6 +632,24 @@ TEST_F(ForeignRendezvousTest, Ses62_Unexpected_KeptAndReadOnReceive) {
   expect_idle();
 }
 
+// The answer that its last packet has put off names the generation of the context: it is given
+// while there is one.
+TEST_F(ForeignRendezvousTest, Ses46_ContextClosesWhileAnAnswerIsOwed) {
+  SesRequest only = request();
+  only.dc = true;
+  only.rendezvous.eager_length = 100;
+  only.payload_length = 100;
+  const Bytes eager(out.begin(), out.begin() + 100);
+  EXPECT_EQ(header_of(b.take(only, eager)).opcode, wire::ResponseOpcode::NoResponse);
+  b.ses.close_context(*b.context, kNow);
+  ASSERT_EQ(b.delivery.answers.size(), 1u);
+  EXPECT_EQ(code_of(b.delivery.answers[0].response), ReturnCode::Dropped);
+  exchange();
+  EXPECT_EQ(b.delivery.answers.size(), 1u) << "once";
+  expect_idle();
+  b.context = b.ses.open_context(small_config(), b.sink).value();
+}
+
 TEST_F(ForeignRendezvousTest, Ses58_NoEagerPartAtAll) {
   std::copy(out.begin(), out.end(), region.begin() + kReadOffset);
   SesRequest only = request();

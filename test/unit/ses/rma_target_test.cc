@@ -115,6 +115,88 @@ TEST_F(TargetRmaTest, Ses79_FullQueue_RefusesCompletingPacket) {
   EXPECT_EQ(b.sink.all.size(), 2u);
 }
 
+// A context whose receives immediate data take (FI_RX_CQ_DATA).
+class TakingReceives : public TargetRmaTest {
+ protected:
+  static ContextConfig config() {
+    ContextConfig config = small_config();
+    config.data_takes_receive = true;
+    return config;
+  }
+  SesRequest to(const Node& node, Rkey region_key) const {
+    SesRequest request = node.request_for(SesOpcode::Write);
+    request.match_bits = region_key.value;
+    request.som = request.eom = request.hd = true;
+    request.payload_length = request.request_length = 8;
+    request.header_data = 0xDA7A;
+    return request;
+  }
+
+  Node c{3, small_parameters(), config()};
+  Rkey of_c = c.expose(region);
+  Bytes room = Bytes(4);
+  int first = 0;
+  int second = 0;
+};
+
+TEST_F(TakingReceives, Ses79_WithoutAReceive_TheLastByteMustWait) {
+  EXPECT_EQ(c.take(to(c, of_c), pattern(8)).nack, pds::NackCode::NoResource);
+  EXPECT_TRUE(untouched());
+  ASSERT_TRUE(c.receive({slice_of(room)}, 5, 0, &second)) << "a tagged receive is not for it";
+  EXPECT_EQ(c.take(to(c, of_c), pattern(8)).nack, pds::NackCode::NoResource);
+  EXPECT_TRUE(c.sink.all.empty());
+  ASSERT_TRUE(c.receive({slice_of(room)}, {}, 0, &first));
+  EXPECT_EQ(code_of(c.take(to(c, of_c), pattern(8))), ReturnCode::Ok);
+  ASSERT_EQ(c.sink.all.size(), 1u);
+  EXPECT_EQ(c.sink.all[0].context, &first);
+}
+
+TEST_F(TakingReceives, DataTakeTheOldestReceiveForTheirSource) {
+  const Peer other{address_of(9), PidOnFep{2}, ResourceIndex{10}, InitiatorId{5}, true, {}};
+  ASSERT_TRUE(c.receive({slice_of(room)}, {}, 0, &room, &other));
+  ASSERT_TRUE(c.receive({slice_of(room)}, {}, 0, &first));
+  ASSERT_TRUE(c.receive({slice_of(room)}, {}, 0, &second));
+  for (const void* expected : {&first, &second}) {
+    EXPECT_EQ(code_of(c.take(to(c, of_c), pattern(8))), ReturnCode::Ok);
+    const Completion& last = c.sink.all.back();
+    EXPECT_EQ(last.context, expected);
+    EXPECT_EQ(last.kind, Kind::RemoteWrite);
+    EXPECT_TRUE(last.took_receive);
+    EXPECT_TRUE(last.has_data);
+    EXPECT_EQ(last.data, 0xDA7Au);
+    EXPECT_EQ(last.length, 8u);
+  }
+  EXPECT_EQ(room, Bytes(4)) << "the data are where the write says";
+  EXPECT_EQ(c.take(to(c, of_c), pattern(8)).nack, pds::NackCode::NoResource);
+  EXPECT_TRUE(c.ses.idle());
+}
+
+TEST_F(TakingReceives, AMultiReceiveServesAgainAndAgain) {
+  Bytes buffer(64);
+  const IoSlice slice = slice_of(buffer);
+  ReceiveOp op;
+  op.local = {&slice, 1};
+  op.multi = true;
+  op.context = &first;
+  ASSERT_TRUE(c.ses.receive(*c.context, op, kNow));
+  c.sink.receive_room = 2;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(code_of(c.take(to(c, of_c), pattern(8))), ReturnCode::Ok);
+    EXPECT_EQ(c.sink.all.back().context, &first);
+    EXPECT_FALSE(c.sink.all.back().released);
+  }
+  EXPECT_EQ(c.take(to(c, of_c), pattern(8)).nack, pds::NackCode::NoResource) << "no CQ entry";
+}
+
+TEST_F(TakingReceives, WritesWithoutDataTakeNone) {
+  ASSERT_TRUE(c.receive({slice_of(room)}, {}, 0, &first));
+  SesRequest request = to(c, of_c);
+  request.hd = false;
+  EXPECT_EQ(code_of(c.take(request, pattern(8))), ReturnCode::Ok);
+  EXPECT_TRUE(c.sink.all.empty());
+  EXPECT_EQ(c.sink.accesses.size(), 1u);
+}
+
 TEST_F(TargetRmaTest, Ses162_PartOfAnOperationCountsOnlyWhereItEnds) {
   struct Observer final : ri::AccessObserver {
     void accessed(std::uint8_t, std::uint64_t) noexcept override { ++operations; }
