@@ -81,6 +81,12 @@ foreach(module IN LISTS modules)
   uet_package_part(nic_${module} ${package} ${package} "The NIC back end ${module} of the libfabric
 provider uet, which FI_UET_NIC=${module} asks for.")
 endforeach()
+if(TARGET uet-sim-mpi)
+  list(APPEND CPACK_COMPONENTS_ALL sim_mpi)
+  set(package ${CPACK_PACKAGE_NAME}-sim-mpi)
+  uet_package_part(sim_mpi ${package} ${package} "A module of the network simulator uet-sim, with which
+mpirun divides one simulated network over several processes and hosts.")
+endif()
 if(TARGET uet_exporter)
   list(APPEND CPACK_COMPONENTS_ALL exporter)
   set(CPACK_DEBIAN_EXPORTER_PACKAGE_NAME ${CPACK_PACKAGE_NAME}-exporter)

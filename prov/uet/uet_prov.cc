@@ -13,7 +13,7 @@ namespace {
 
 // Nothing outlives the objects that the application closes; libfabric calls this when the process
 // ends.
-void prov_cleanup() noexcept { Engine::write_stats_at_exit(); }
+void prov_cleanup() noexcept { write_stats_at_exit(); }
 
 }  // namespace
 

@@ -158,7 +158,8 @@ TEST(GetInfo, InfosWorkAsHintsAgain) {
 TEST(GetInfo, HintsThatCannotBeMetAreNoData) {
   Info info;
   Info hints = make_hints();
-  hints->ep_attr->type = FI_EP_SOCK_STREAM;
+  // FI_EP_SOCK_STREAM, which headers of libfabric 2 define as FI_EP_UNSPEC.
+  hints->ep_attr->type = static_cast<fi_ep_type>(4);
   EXPECT_EQ(get_info(nullptr, nullptr, 0, hints.get(), info), -FI_ENODATA);
   hints = make_hints();
   constexpr std::uint64_t kXpu = std::uint64_t{1} << 44;  // FI_XPU of newer headers

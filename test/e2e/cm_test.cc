@@ -417,7 +417,8 @@ TEST(Cm, ManyConnectionsComeAndGo) {
             "");
 }
 
-// The peer's process is killed: what is outstanding ends with errors, and FI_SHUTDOWN comes.
+// The peer's process is killed: what is outstanding ends with errors, and FI_SHUTDOWN comes. Its
+// engine, if it has one (FI_UET_ENGINE=process), takes messages until it has seen the end.
 TEST(Cm, Cm35_DeadPeerEndsTheConnection) {
   ChannelPair channels;
   Process server("server", {}, [&] {
@@ -437,9 +438,11 @@ TEST(Cm, Cm35_DeadPeerEndsTheConnection) {
     char out = 0;
     char in = 0;
     check(fi_recv(pair.client.ep.get(), &in, 1, nullptr, 0, &in), "fi_recv");
-    pair.post("fi_send", [&] { return fi_send(pair.client.ep.get(), &out, 1, nullptr, 0, &out); });
+    do {
+      pair.post("fi_send",
+                [&] { return fi_send(pair.client.ep.get(), &out, 1, nullptr, 0, &out); });
+    } while (pair.completion(pair.client).err == 0);
     pair.expect(pair.client, FI_SHUTDOWN);
-    require(pair.completion(pair.client).err != 0, "first error");
     require(pair.completion(pair.client).err != 0, "second error");
   });
   EXPECT_EQ(client.wait(), "");

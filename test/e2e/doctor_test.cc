@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -119,9 +120,11 @@ TEST(Doctor, TellsHowToRaiseTheLimitOfSocketBuffers) {
   const Result result = run(std::string("setpriv --reuid 65534 --clear-groups ") + UET_DOCTOR,
                             {{"FI_UET_SOCKET_BUFFER_BYTES", "1073741824"}, {"FI_UET_IFACE", "lo"}});
   EXPECT_EQ(result.status, kReady) << result.text;
-  EXPECT_THAT(result.text, AllOf(HasSubstr("as root: sysctl -w net.core.rmem_max=1073741824"),
-                                 HasSubstr("as root: sysctl -w net.core.wmem_max=1073741824"),
-                                 HasSubstr("lacks CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF")));
+  EXPECT_THAT(
+      result.text,
+      AllOf(HasSubstr("as root: sysctl -w net.core.rmem_max=1073741824"),
+            HasSubstr("as root: sysctl -w net.core.wmem_max=1073741824"),
+            HasSubstr("lacks CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF")));
 }
 
 // ---- why the provider is not there -------------------------------------------------------------
@@ -207,6 +210,17 @@ TEST(Doctor, TellsThatAHostHasNoAddress) {
   const Result result = doctor("--peer no.such.host.invalid", {{"FI_UET_IFACE", "lo"}});
   EXPECT_EQ(result.status, kNotReady);
   EXPECT_THAT(result.text, HasSubstr("FAIL  no.such.host.invalid: "));
+}
+
+// Not in a handler of a library that libfabric loads, which calls exit() even inside malloc.
+TEST(Doctor, IsEndedBySigtermItself) {
+  const Directory directory;
+  const std::string served = directory.path() / "served";
+  const Result result =
+      run("bash -c '" UET_DOCTOR " --serve > " + served + " & until grep -q ^serving " + served +
+              "; do kill -0 $! || exit; sleep 0.1; done; kill $!; wait $!'",
+          {{"FI_UET_IFACE", "lo"}});
+  EXPECT_EQ(result.status, 128 + SIGTERM) << result.text;
 }
 
 // ---- two hosts ---------------------------------------------------------------------------------

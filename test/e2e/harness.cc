@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,6 +215,13 @@ std::string wait_for_all(std::initializer_list<Process*> processes) {
     if (running) ::usleep(2000);
   }
   return problem;
+}
+
+void wait_for_exit(pid_t process) {
+  const int fd = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+  pollfd exited{.fd = fd, .events = POLLIN, .revents = 0};
+  require(::poll(&exited, 1, 20'000) == 1, "a process does not exit");
+  ::close(fd);
 }
 
 Output run_program(const std::string& command, const Environment& given) {

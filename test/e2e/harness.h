@@ -80,7 +80,7 @@ class Channel {
     const std::vector<std::byte> bytes = receive_bytes(node);
     require(bytes.size() == sizeof(T), "a message of another size came through the channel");
     T value{};
-    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(&value));
+    std::copy_n(bytes.begin(), sizeof value, reinterpret_cast<std::byte*>(&value));
     return value;
   }
   // Both sides arrive here before either goes on.
@@ -130,6 +130,10 @@ class Process {
 
 // Waits for all; the first that fails has the others killed. Empty when all ended well.
 std::string wait_for_all(std::initializer_list<Process*> processes);
+
+// Waits until a process, no matter whose child, has closed all that it had open. A killed one takes
+// a while: the kernel waits for the readers of each packet socket, and keeps the ports until then.
+void wait_for_exit(pid_t process);
 
 // The output of a program, run by the shell within five minutes. FI_PROVIDER is set to provider();
 // an empty value in `environment` removes the variable.

@@ -3,9 +3,7 @@
 // bounded time, and traffic with another peer goes on meanwhile. Through the network the error is a
 // time-out; through rings on this host the end of the process is known at once.
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -71,15 +69,17 @@ void receive_for_ever(Channel& channel) {
   channel.send('k');
 }
 
-// One peer as the sender sees it. An operation's context is its slot.
+// One peer as the sender sees it. An operation's context is its slot. Slots outlive the node, which
+// sends from them until it is closed.
 struct Stream {
   struct Slot {
     Stream* stream = nullptr;
     bool busy = false;
     std::vector<std::byte> data = std::vector<std::byte>(kBytes);
   };
+  using Slots = std::array<Slot, kWindow>;
 
-  explicit Stream(Node& node, Channel& channel) : node(node) {
+  Stream(Node& node, Channel& channel, Slots& slots) : node(node), slots(slots) {
     peer = node.connect(channel);
     remote = channel.receive<RemoteRegion>(&node);
     for (Slot& slot : slots) slot.stream = this;
@@ -111,7 +111,7 @@ struct Stream {
   Node& node;
   fi_addr_t peer = FI_ADDR_UNSPEC;
   RemoteRegion remote;
-  std::array<Slot, kWindow> slots;
+  Slots& slots;
   std::uint64_t next_tag = 0;
   std::uint64_t posted = 0;
   std::uint64_t good = 0;
@@ -133,9 +133,11 @@ void take(const Event& event) {
 }
 
 void send_to_both(pid_t victim_pid, Channel& to_victim, Channel& to_survivor) {
+  Stream::Slots to_die;
+  Stream::Slots to_live;
   Node node;
-  Stream victim(node, to_victim);
-  Stream survivor(node, to_survivor);
+  Stream victim(node, to_victim, to_die);
+  Stream survivor(node, to_survivor, to_live);
   const auto pass = [&](bool feed_victim) {
     if (feed_victim) victim.post_more(true);
     survivor.post_more(false);
@@ -221,6 +223,7 @@ TEST_P(Successor, NewProcessAtOldAddress_ReachedOnceInserted) {
     require(::kill(first.pid(), SIGKILL) == 0, "kill");
     const auto gone = Clock::now() + std::chrono::milliseconds(300);
     while (Clock::now() < gone) node.keep_events();
+    wait_for_exit(first.pid());
     if (remove_first) check(fi_av_remove(node.av.get(), &peer, 1, 0), "fi_av_remove");
     seconds.right.send('g');
     send_one(node, seconds.right, node.connect(seconds.right));
@@ -228,13 +231,6 @@ TEST_P(Successor, NewProcessAtOldAddress_ReachedOnceInserted) {
   });
   ASSERT_EQ(wait_for_all({&second, &sender}), "");
   EXPECT_EQ(first.wait(), "first died by signal Killed");
-}
-
-void wait_for_exit(pid_t process) {
-  const int fd = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
-  pollfd exited{.fd = fd, .events = POLLIN, .revents = 0};
-  require(::poll(&exited, 1, 20'000) == 1, "a process does not exit");
-  ::close(fd);
 }
 
 // Receives two messages, one of a few packets, and ends: in order, or with its objects open.

@@ -36,15 +36,17 @@ int get_fd(struct fid* fid) {
   return fd;
 }
 
-void poll_one(pollfd entry) {
-  require(::poll(&entry, 1, kPatience) == 1, "poll() timed out: news without a wake-up");
-}
-
 int try_wait(Blocker& blocker) {
   std::array<struct fid*, 1> fids{blocker.fid};
   const int result = fi_trywait(blocker.fabric, fids.data(), 1);
   if (result != -FI_EAGAIN) check(result, "fi_trywait");
   return result;
+}
+
+// A time-out by itself says only that nothing came; it may be the peer that is stuck.
+void require_woken(bool woken, Blocker& blocker) {
+  if (!woken) require(try_wait(blocker) == 0, "timed out: news without a wake-up");
+  require(woken, "timed out, and there is no news");
 }
 
 void block_on_condition(Blocker& blocker) {
@@ -56,8 +58,7 @@ void block_on_condition(Blocker& blocker) {
   pthread_mutex_lock(object.mutex);
   if (try_wait(blocker) == 0) {
     ++blocker.sleeps;
-    require(pthread_cond_timedwait(object.cond, object.mutex, &limit) == 0,
-            "the condition was not signalled");
+    require_woken(pthread_cond_timedwait(object.cond, object.mutex, &limit) == 0, blocker);
   }
   pthread_mutex_unlock(object.mutex);
 }
@@ -72,7 +73,12 @@ void block_on_pollfd(Blocker& blocker) {
   check(fi_control(blocker.fid, FI_GETWAIT, &object), "FI_GETWAIT");
   if (try_wait(blocker) != 0) return;
   ++blocker.sleeps;
-  require(::poll(entries.data(), object.nfds, kPatience) >= 1, "poll() timed out");
+  require_woken(::poll(entries.data(), object.nfds, kPatience) >= 1, blocker);
+}
+
+void block_on_fd(Blocker& blocker) {
+  pollfd entry{get_fd(blocker.fid), POLLIN, 0};
+  require_woken(::poll(&entry, 1, kPatience) == 1, blocker);
 }
 
 // Returns when there may be news; never spins.
@@ -85,7 +91,7 @@ void block(Blocker& blocker) {
     default:
       if (try_wait(blocker) != 0) return;
       ++blocker.sleeps;
-      return poll_one({get_fd(blocker.fid), POLLIN, 0});
+      return block_on_fd(blocker);
   }
 }
 

@@ -100,7 +100,7 @@ const std::map<std::string, std::string> kNoSource = {
 bool is_in_provider(const std::string& stem) {
   if (!stem.starts_with("prov/")) return false;
   for (const char* folder :
-       {"", "settings/", "objects/", "calls/", "hmem/", "security/", "submission/"}) {
+       {"", "settings/", "objects/", "calls/", "hmem/", "security/", "submission/", "process/"}) {
     const std::string file = std::string("prov/uet/") + folder + stem.substr(5);
     if (fs::exists(kSource / (file + ".cc")) || fs::exists(kSource / (file + ".h"))) return true;
   }

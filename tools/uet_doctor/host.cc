@@ -287,12 +287,15 @@ void examine_rights(Report& report) {
   };
   std::string lacking;
   for (const Capability& c : {Capability{"CAP_NET_ADMIN", 12}, Capability{"CAP_NET_RAW", 13},
+                              Capability{"CAP_SYS_ADMIN", 21}, Capability{"CAP_PERFMON", 38},
                               Capability{"CAP_BPF", 39}}) {
     if ((effective >> c.bit & 1) == 0) lacking += std::string(lacking.empty() ? "" : ", ") + c.name;
   }
   report.good("the back end udp, the sockets of the kernel, needs none");
   report.note(
-      "those that bypass the kernel need CAP_NET_RAW, some CAP_BPF and CAP_NET_ADMIN: "
+      "packet, dpdk and verbs need CAP_NET_RAW; xdp also CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, "
+      "and "
+      "CAP_SYS_ADMIN where another process has its interface; shared CAP_BPF and CAP_SYS_ADMIN: "
       "this process " +
       (lacking.empty() ? "has them" : "lacks " + lacking));
 }

@@ -3,6 +3,7 @@
 #include <getopt.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -69,10 +70,22 @@ void examine_self(uet::doctor::Report& report,
   uet::doctor::examine_self(report, outside != addresses.end() ? *outside : addresses.front());
 }
 
+// A signal ends the program at once. Debian's libfabric is linked with libinfinipath, whose handler
+// calls exit() and then waits forever for the lock of malloc where the signal interrupted free.
+void end_on_signals() {
+  for (const int number : {SIGINT, SIGTERM}) {
+    struct sigaction now {};
+    if (::sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) {
+      std::signal(number, SIG_DFL);
+    }
+  }
+}
+
 int run(const Options& options) {
   uet::doctor::Report report;
   uet::doctor::ProviderLog log;
   const uet::doctor::Infos infos = uet::doctor::examine_plug_in(report);
+  end_on_signals();  // providers that libfabric has loaded may have their own handlers
   log.flush(report);
   if (infos) {
     const auto addresses = uet::doctor::examine_interfaces(report, *infos);

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "objects/endpoint.h"
+#include "objects/post_linked.h"
 #include "objects/rx_side.h"
 #include "settings/hints.h"
 #include "submission/translation.h"
@@ -74,10 +75,16 @@ ssize_t RxSide::receive(const RxCall& call) noexcept {
 Result<void> RxSide::start(const RxCall& call, const RxSource& source,
                            Time now) noexcept UET_NO_THREAD_ANALYSIS {
   if (!bindings_.take_rx()) return Error::Again;
-  const auto posted = hand_over(engine_, *state_.context, call, options_.receive(), source, now);
+  const ReceiveSettings& settings = options_.receive();
+  Result<void> posted;
+  if (EngineLink* const link = engine_.link()) {
+    posted = hand_over_to(*link, state_.linked, engine_, call, settings, source, now);
+  } else {
+    posted = hand_over(engine_, *state_.context, call, settings, source, now);
+  }
   if (!posted) bindings_.return_rx();
   // CM-34: after the end of the connection only what has come is left to receive.
-  if (posted && state_.ended) engine_.fep().ses().cancel_receives(*state_.context);
+  if (posted && state_.ended) state_.cancel_receives();
   return posted;
 }
 

@@ -8,9 +8,11 @@
 #include "errors.h"
 #include "objects/av_fid.h"
 #include "objects/endpoint.h"
+#include "objects/post_operation.h"
 #include "objects/post_receive.h"
 #include "objects/trigger.h"
 #include "objects/tx_side.h"
+#include "process/post_again.h"
 #include "provider.h"
 #include "ses/initiator.h"
 #include "ses/message.h"
@@ -208,7 +210,11 @@ ssize_t TxSide::post(const TxCall& call, Op&& op) noexcept {
   if (is_compound(own)) {
     if constexpr (std::is_base_of_v<ses::RmaOp, Op>) posted = post_compound(own, now);
   } else if constexpr (!std::is_same_v<Op, RangesOp>) {
-    posted = engine_.fep().ses().initiator().post(*state_.context, own, now);
+    // As post_operation, but without one more function on the way of every operation.
+    if (EngineLink* const link = engine_.link()) [[unlikely]]
+      posted = post_linked(*link, own, call.locked);
+    else
+      posted = engine_.fep().ses().initiator().post(*state_.context, own, now);
   }
   if (posted) {
     const bool more = (call.flags & FI_MORE) != 0;
@@ -222,10 +228,19 @@ ssize_t TxSide::post(const TxCall& call, Op&& op) noexcept {
   return to_fi_errno(posted.error());
 }
 
+// To the engine in another process; `locked` as in TxCall.
+template <class Op>
+Result<void> TxSide::post_linked(EngineLink& link, const Op& op, bool locked) noexcept {
+  const auto post = [&] { return link.post(state_.linked, op); };
+  const Result<void> posted = post();
+  if (posted || posted.error() != Error::Again || locked) return posted;
+  return post_again(engine_, true, post);
+}
+
 // A slot and an entry of the CQ. False: the operation has to wait. With the domain's lock.
 bool TxSide::take_slot(bool fence) noexcept UET_NO_THREAD_ANALYSIS {
   if (!compounds_.hold_back(fence) && bindings_.take_tx()) return true;
-  engine_.fep().ses().initiator().request_acks_now(*state_.context);
+  state_.request_acks_now();
   return false;
 }
 
@@ -307,7 +322,7 @@ bool TxSide::execute(const Command& command, Time now) noexcept UET_NO_THREAD_AN
     if (is_compound(op)) {
       if constexpr (std::is_base_of_v<ses::RmaOp, decltype(op)>) posted = post_compound(op, now);
     } else {
-      posted = engine_.fep().ses().initiator().post(*state_.context, op, now);
+      posted = post_operation(state_, op, now);
     }
     if (posted) return 0;
     bindings_.return_tx();

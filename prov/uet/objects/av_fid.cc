@@ -12,6 +12,7 @@
 #include "errors.h"
 #include "objects/domain.h"
 #include "ops.h"
+#include "process/engine_link.h"
 #include "settings/hints.h"
 #include "settings/names.h"
 
@@ -131,6 +132,7 @@ std::string AvFid::to_text(const void* address) const { return domain_.format().
 AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
     : fid_av{},
       domain_(domain),
+      engines_(domain.engines()),
       engine_(domain.engine()),
       hold_(domain.references()),
       asynchronous_((attr.flags & FI_EVENT) != 0),
@@ -178,9 +180,8 @@ int AvFid::close() noexcept {
 
 void AvFid::forget_ports() noexcept {
   if (engine_.dead()) return;
-  const Guard guard(engine_.lock());
-  fep::Fep& fep = engine_.fep();  // clang's analysis does not see the lock inside the lambda
-  av_.for_each([&fep](const av::UetAddress& entry) { fep.unlearn(entry.fep()); });
+  const AllLocks guard(engines_);
+  av_.for_each([&](const av::UetAddress& entry) { unlearn(entry.fep()); });
 }
 
 int AvFid::bind(struct fid* other) noexcept {
@@ -257,7 +258,7 @@ int AvFid::insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* f
   std::optional<JobId> job;
   const bool by_key = (flags & kAuthKeyFlag) != 0;
   if (address) {
-    const Guard guard(engine_.lock());
+    const AllLocks guard(engines_);
     if (by_key) job = key_job(*fi_addr);
     if (!by_key || job) {
       const auto index = enter(*address, job);
@@ -283,19 +284,41 @@ Result<std::uint64_t> AvFid::enter(const av::UetAddress& address, std::optional<
   // Again an address that is there: it may be another process's, whose predecessor is gone.
   const JobId of_job = job.value_or(domain_.job());
   if (find_source(address.fep(), address.initiator_id, of_job)) {
-    engine_.fep().forget(address.fep(), clock_now());
+    forget(address.fep());
   }
   const auto index = add_entry(address, job);
   if (!index) return index;
-  engine_.fep().learn(address.fep());
+  learn(address.fep());
   return index;
+}
+
+void AvFid::learn(const FepAddress& address) UET_NO_THREAD_ANALYSIS {
+  for (const auto& engine : engines_) {
+    engine->fep().learn(address);
+    if (EngineLink* const link = engine->link()) link->requests().learn(address);
+  }
+}
+
+void AvFid::unlearn(const FepAddress& address) UET_NO_THREAD_ANALYSIS {
+  for (const auto& engine : engines_) {
+    engine->fep().unlearn(address);
+    if (EngineLink* const link = engine->link()) link->requests().unlearn(address);
+  }
+}
+
+// Another process may have the address from now on.
+void AvFid::forget(const FepAddress& address) UET_NO_THREAD_ANALYSIS {
+  for (const auto& engine : engines_) {
+    engine->fep().forget(address, clock_now());
+    if (EngineLink* const link = engine->link()) link->requests().forget(address);
+  }
 }
 
 void AvFid::learn_further(const av::UetAddress& address,
                           const std::vector<FabricAddress>& further) {
   if (further.empty()) return;
-  const Guard guard(engine_.lock());
-  engine_.nic().learn_further(address.fep(), further);
+  const AllLocks guard(engines_);
+  for (const auto& engine : engines_) engine->nic().learn_further(address.fep(), further);
 }
 
 Result<std::uint64_t> AvFid::add_entry(const av::UetAddress& address, std::optional<JobId> job) {
@@ -369,12 +392,12 @@ int AvFid::insert_range(const char* node, std::size_t nodes, const char* service
 
 int AvFid::remove(const fi_addr_t* fi_addr, std::size_t count) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(engine_.lock());
+  const AllLocks guard(engines_);
   for (std::size_t i = 0; i < count; ++i) {
     const av::UetAddress* entry = av_.find(fi_addr[i]);
     if (entry != nullptr) {
-      engine_.fep().forget(entry->fep(), clock_now());
-      engine_.fep().unlearn(entry->fep());
+      forget(entry->fep());
+      unlearn(entry->fep());
     }
     if (fi_addr[i] < user_ids_.size()) user_ids_[fi_addr[i]] = FI_ADDR_NOTAVAIL;
     const SpinGuard entries(entries_lock_);
@@ -430,7 +453,7 @@ int AvFid::insert_key(const void* auth_key, std::size_t size, fi_addr_t* fi_addr
   if (fi_addr == nullptr)
     return refuse_key(-FI_EINVAL,
                       "fi_av_insert_auth_key: AV: fi_addr is NULL; pass memory for the result");
-  const Guard guard(engine_.lock());
+  const AllLocks guard(engines_);
   if (keys_.size() >= kMaxAuthKeys)
     return refuse_key(-FI_ENOSPC, "fi_av_insert_auth_key: AV: it has 256 keys; open another AV");
   Key key;
@@ -447,7 +470,7 @@ int AvFid::remove_key(const fi_addr_t* keys, std::size_t count) noexcept {
     return refuse_key(
         -FI_EBUSY,
         "fi_av_remove: AV: endpoints are bound to it; close them before keys are removed");
-  const Guard guard(engine_.lock());
+  const AllLocks guard(engines_);
   for (std::size_t i = 0; i < count; ++i) {
     if (!key_job(keys[i]))
       return refuse_key(
@@ -482,7 +505,7 @@ int AvFid::set_user_id(fi_addr_t fi_addr, fi_addr_t id, std::uint64_t flags) {
     return refuse_key(-FI_EOPNOTSUPP,
                       "fi_av_set_user_id: AV: opened without FI_AV_USER_ID; ask for it");
   if ((flags & ~kAuthKeyFlag) != 0) return -FI_EBADFLAGS;
-  const Guard guard(engine_.lock());
+  const AllLocks guard(engines_);
   if (flags == kAuthKeyFlag) {
     if (!key_job(fi_addr))
       return refuse_key(

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "av/av.h"
-#include "objects/engine.h"
+#include "objects/engines.h"
 #include "objects/eq.h"
 #include "objects/references.h"
 #include "objects/spin_lock.h"
@@ -43,20 +43,21 @@ class AvFid final : public fid_av {
   int close() noexcept;
   int bind(struct fid* other) noexcept;
 
-  Engine& engine() { return engine_; }
+  // All engines of the domain: endpoints of each may use it.
+  const Engines& engines() const { return engines_; }
   References& references() { return references_; }
   // An address of the domain's format as fi_av_straddr shows it.
   std::string to_text(const void* address) const;
 
-  // With the domain's lock, unless Submissions::active(): then any thread may ask. Empty if there
-  // is no such entry. The address may name one of the peer's receive contexts.
+  // With the lock of an engine, unless Submissions::active(): then any thread may ask. Empty if
+  // there is no such entry. The address may name one of the peer's receive contexts.
   std::optional<ses::Peer> peer(fi_addr_t address) const noexcept {
     ses::Peer found;
     return read_peer(address, found) ? std::optional(found) : std::nullopt;
   }
   // Likewise, in place; false if there is no such entry.
   bool read_peer(fi_addr_t address, ses::Peer& peer) const noexcept;
-  // The rest with the domain's lock.
+  // The rest with the lock of an engine.
   // The user's id of it, if it has one (FI_AV_USER_ID). With keys in the AV, of several entries of
   // the sender the one of the job that the message came with (SES-146).
   fi_addr_t source(const FepAddress& fep, InitiatorId initiator, JobId job) const noexcept {
@@ -71,10 +72,10 @@ class AvFid final : public fid_av {
     if (key - kFirstKey >= keys_.size() || keys_[key - kFirstKey].removed) return {};
     return keys_[key - kFirstKey].job;
   }
-  // The jobs of all keys. Takes the lock.
+  // The jobs of all keys. Takes a lock.
   std::vector<JobId> jobs() const;
 
-  // Calls visit(fi_addr_t, address) for each entry of the FEP; with the domain's lock.
+  // Calls visit(fi_addr_t, address) for each entry of the FEP; with the lock of an engine.
   template <class Visit>
   void for_each_at(const FepAddress& fep, Visit visit) const {
     for (std::uint64_t index = 0; index < av_.end(); ++index) {
@@ -84,7 +85,7 @@ class AvFid final : public fid_av {
     }
   }
 
-  // Implementations of the calls of the same name; they take the lock themselves.
+  // Implementations of the calls of the same name; they take locks themselves: all to change it.
   int insert(const void* addresses, std::size_t count, fi_addr_t* fi_addr, std::uint64_t flags,
              void* context);
   int insert_range(const char* node, std::size_t nodes, const char* service, std::size_t services,
@@ -110,8 +111,11 @@ class AvFid final : public fid_av {
                  void* context);
   int insert_one(const std::optional<av::UetAddress>& address, fi_addr_t* fi_addr,
                  std::uint64_t flags);
-  Result<std::uint64_t> enter(const av::UetAddress& address, std::optional<JobId> job)
-      UET_REQUIRES(engine_.lock());
+  // These with all locks.
+  Result<std::uint64_t> enter(const av::UetAddress& address, std::optional<JobId> job);
+  void learn(const FepAddress& address);
+  void unlearn(const FepAddress& address);
+  void forget(const FepAddress& address);
   void learn_further(const av::UetAddress& address, const std::vector<FabricAddress>& further);
   Result<std::uint64_t> add_entry(const av::UetAddress& address, std::optional<JobId> job);
   void forget_ports() noexcept;
@@ -129,7 +133,8 @@ class AvFid final : public fid_av {
   }
 
   Domain& domain_;
-  Engine& engine_;
+  Engines& engines_;
+  Engine& engine_;  // the first
   Hold hold_;
   References references_;
   const bool asynchronous_;
@@ -137,7 +142,7 @@ class AvFid final : public fid_av {
   const bool only_ids_;  // opened with FI_AV_USER_ID: completions show nothing else
   const int rx_ctx_bits_;
   EqBinding eq_;                   // where FI_AV_COMPLETE goes
-  mutable SpinLock entries_lock_;  // of av_ and jobs_, taken after that of the engine
+  mutable SpinLock entries_lock_;  // of av_ and jobs_, taken after those of engines
   av::Av av_;
   std::vector<fi_addr_t> user_ids_;  // by index, as far as there are any; FI_ADDR_NOTAVAIL: none
   std::vector<Key> keys_;            // their places count from kFirstKey

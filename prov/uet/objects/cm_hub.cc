@@ -32,7 +32,9 @@ int CmHub::open(Domain& domain, std::unique_ptr<CmHub>& out) {
   for (std::uint16_t index = kMaxResourceIndex; index > 0; --index) {
     const av::UetAddress name =
         av::default_address(domain.engine().local_address(), ResourceIndex{index});
-    if (!domain.take_resource_indices(ri::ContextName{name.pid_on_fep, {index}}, 1)) continue;
+    if (!domain.take_resource_indices(domain.engine(), ri::ContextName{name.pid_on_fep, {index}},
+                                      1))
+      continue;
     std::unique_ptr<CmHub> hub(new CmHub(domain, name));
     const int result = hub->port_.open(name, domain.job());
     if (result != 0) return result;
@@ -49,14 +51,14 @@ int CmHub::open(Domain& domain, std::unique_ptr<CmHub>& out) {
 CmHub::~CmHub() {
   if (engine_.dead()) return;
   if (!attached_) {  // open() has the lock
-    domain_.give_back({name_.pid_on_fep, name_.start_resource_index}, 1);
+    domain_.give_back(engine_, {name_.pid_on_fep, name_.start_resource_index}, 1);
     return;
   }
   const Guard guard(engine_.lock());
   engine_.linger([&] { return port_.idle(); });
   engine_.attach(nullptr);
   port_.close();
-  domain_.give_back({name_.pid_on_fep, name_.start_resource_index}, 1);
+  domain_.give_back(engine_, {name_.pid_on_fep, name_.start_resource_index}, 1);
 }
 
 cm::ConnectionId CmHub::connect(ConnectionUser& user, const av::UetAddress& own, JobId job,
@@ -128,16 +130,17 @@ void CmHub::refused(const FepAddress& peer) noexcept {
   }
 }
 
+// Events first: an endpoint takes data of its peer before the peer gets the Confirm and may send
+// them.
 void CmHub::run(Time now) noexcept UET_NO_THREAD_ANALYSIS {
-  port_.run(now);
-  if (connections_.next_event() == nullptr && !some_woken_) return;
+  port_.take(now);
   try {
     hand_out_events();
     wake_all();
-    if (connections_.next_message() != nullptr) port_.run(now);
   } catch (const std::bad_alloc&) {
     FI_WARN(&provider, FI_LOG_EP_CTRL, "no memory for an event of a connection\n");
   }
+  port_.send(now);
 }
 
 }  // namespace uet::prov

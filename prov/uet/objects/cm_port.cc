@@ -8,6 +8,7 @@
 #include "errors.h"
 #include "objects/av_fid.h"
 #include "objects/completion_kind.h"
+#include "process/engine_link.h"
 #include "provider.h"
 #include "ses/initiator.h"
 
@@ -31,18 +32,34 @@ int CmPort::open(const av::UetAddress& name, JobId job) {
   config.mode = DeliveryMode::Rod;  // CM-1: data of the connection use the same PDC
   config.tx_size = kSends;
   config.rx_size = receives_.size();
-  const auto opened = engine_.fep().ses().open_context(config, *this);
-  if (!opened) return to_fi_errno(opened.error());
-  context_ = opened.value();
+  config.remote_cq_data = false;
+  EngineLink* const link = engine_.link();
+  if (link != nullptr) {
+    const auto opened = link->open_context(config, *this);
+    if (!opened) return to_fi_errno(opened.error());
+    linked_ = opened.value();
+  } else {
+    const auto opened = engine_.fep().ses().open_context(config, *this);
+    if (!opened) return to_fi_errno(opened.error());
+    context_ = opened.value();
+  }
   for (Send& send : sends_) free_.push_back(&send);
   for (Receive& receive : receives_) post(receive, clock_now());
-  engine_.fep().ses().enable(*context_);
+  if (link != nullptr) {
+    link->enable(*linked_);
+  } else {
+    engine_.fep().ses().enable(*context_);
+  }
   return 0;
 }
 
 void CmPort::close() noexcept {
-  if (context_ == nullptr || engine_.dead()) return;
-  engine_.fep().ses().close_context(*std::exchange(context_, nullptr), clock_now());
+  if (!is_open() || engine_.dead()) return;
+  if (linked_) {
+    engine_.link()->close_context(*std::exchange(linked_, std::nullopt));
+  } else {
+    engine_.fep().ses().close_context(*std::exchange(context_, nullptr), clock_now());
+  }
 }
 
 void CmPort::post(Receive& receive, Time now) noexcept {
@@ -51,7 +68,9 @@ void CmPort::post(Receive& receive, Time now) noexcept {
   ses::ReceiveOp op;
   op.local = std::span(&slice, 1);
   op.context = &receive;
-  if (!engine_.fep().ses().receive(*context_, op, now)) unposted_.push_back(&receive);
+  const Result<void> posted = linked_ ? engine_.link()->receive(*linked_, op)
+                                      : engine_.fep().ses().receive(*context_, op, now);
+  if (!posted) unposted_.push_back(&receive);
 }
 
 void CmPort::complete(const ses::Completion& completion) noexcept {
@@ -123,7 +142,8 @@ bool CmPort::send_all(Time now) noexcept {
     op.inject = true;
     op.context = &send;
     free_.pop_back();
-    const Result<void> posted = engine_.fep().ses().initiator().post(*context_, op, now);
+    const Result<void> posted = linked_ ? engine_.link()->post(*linked_, op)
+                                        : engine_.fep().ses().initiator().post(*context_, op, now);
     if (!posted) {
       free_.push_back(&send);
       if (posted.error() == Error::Again) break;
@@ -137,8 +157,8 @@ bool CmPort::send_all(Time now) noexcept {
   return sent;
 }
 
-void CmPort::run(Time now) noexcept {
-  if (context_ == nullptr) return;
+void CmPort::take(Time now) noexcept {
+  if (!is_open()) return;
   if (!ended_.empty()) take_outcomes(now);
   if (!arrived_.empty() || !unposted_.empty()) take_messages(now);
   if (machine_.next_deadline() <= now) {
@@ -148,7 +168,11 @@ void CmPort::run(Time now) noexcept {
       FI_WARN(&provider, FI_LOG_EP_CTRL, "no memory to repeat a message of a connection\n");
     }
   }
-  if (machine_.next_message() != nullptr && send_all(now)) engine_.fep().push(now);
+}
+
+void CmPort::send(Time now) noexcept {
+  if (!is_open() || machine_.next_message() == nullptr) return;
+  if (send_all(now)) engine_.fep().push(now);
 }
 
 }  // namespace uet::prov

@@ -6,11 +6,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "av/address.h"
 #include "cm/machine.h"
 #include "objects/engine.h"
+#include "process/linked_contexts.h"
 #include "uet/ses/api.h"
 
 namespace uet::prov {
@@ -26,8 +28,14 @@ class CmPort final : public ses::CompletionSink {
   // Sends in progress are dropped.
   void close() noexcept UET_NO_THREAD_ANALYSIS;
 
-  // Hands over what has come and is due, and sends what the machine has to send.
-  void run(Time now) noexcept UET_REQUIRES(engine_.lock());
+  // Hands over what has come and is due.
+  void take(Time now) noexcept UET_REQUIRES(engine_.lock());
+  // Sends what the machine has to send.
+  void send(Time now) noexcept UET_REQUIRES(engine_.lock());
+  void run(Time now) noexcept UET_REQUIRES(engine_.lock()) {
+    take(now);
+    send(now);
+  }
   Time next_deadline() const noexcept { return machine_.next_deadline(); }
   // Nothing is to be sent, and no send is in progress.
   bool idle() const { return machine_.next_message() == nullptr && free_.size() == sends_.size(); }
@@ -52,6 +60,7 @@ class CmPort final : public ses::CompletionSink {
   };
   static constexpr std::size_t kSends = 256;  // in progress
 
+  bool is_open() const { return context_ != nullptr || linked_.has_value(); }
   void post(Receive& receive, Time now) noexcept UET_REQUIRES(engine_.lock());
   void take_messages(Time now) noexcept UET_REQUIRES(engine_.lock());
   void take_outcomes(Time now) noexcept UET_REQUIRES(engine_.lock());
@@ -60,6 +69,7 @@ class CmPort final : public ses::CompletionSink {
   Engine& engine_;
   cm::Machine& machine_;
   ses::Context* context_ = nullptr;
+  std::optional<ContextNumber> linked_;  // FI_UET_ENGINE=process: instead of `context_`
   std::vector<Receive> receives_;
   std::vector<Send> sends_;
   // With memory for all: completions allocate nothing.

@@ -66,8 +66,10 @@ fi_ops_cntr cntr_ops = {
 Cntr::Cntr(Domain& domain, const fi_cntr_attr& attr, void* context)
     : fid_cntr{},
       engine_(domain.engine()),
+      writers_lock_(domain.engines().several() ? &lock_ : nullptr),
       hold_(domain.references()),
-      in_bytes_(static_cast<int>(attr.events) == kCounterEventsBytes) {
+      in_bytes_(static_cast<int>(attr.events) == kCounterEventsBytes),
+      read_(domain.engines()) {
   fid.fclass = FI_CLASS_CNTR;
   fid.context = context;
   fid.ops = &cntr_fid_ops;
@@ -83,7 +85,9 @@ int Cntr::open(Domain& domain, const fi_cntr_attr& attr, void* context, Cntr*& o
     return -FI_EINVAL;
   }
   std::unique_ptr<Cntr> cntr(new Cntr(domain, attr, context));
-  const int result = cntr->waiter_.open(attr.wait_obj, attr.wait_set, &cntr->fid, &domain.engine());
+  int result = attr.wait_obj != FI_WAIT_NONE ? cntr->read_.open() : 0;
+  if (result != 0) return result;
+  result = cntr->waiter_.open(attr.wait_obj, attr.wait_set, &cntr->fid, &domain.engines());
   if (result != 0) return result;
   out = cntr.release();
   return 0;
@@ -107,6 +111,12 @@ std::uint64_t Cntr::poll(const std::atomic<std::uint64_t>& number,
     return result;
   }
   bool idle = false;
+  if (read_.several()) {
+    idle = read_.progress(clock_now());
+    result = number.load(std::memory_order_acquire);
+    if (idle && told.exchange(result, std::memory_order_relaxed) == result) read_.yield();
+    return result;
+  }
   {
     const Guard guard(engine_.lock());
     engine_.progress(clock_now());
@@ -136,20 +146,20 @@ void Cntr::change(std::uint64_t value, bool good, bool adds) noexcept {
   if (!waiting_.empty()) engine_.works().moved(*this);
 }
 
-int Cntr::add(std::uint64_t value, bool good) noexcept {
+// No work waits for counters of several engines.
+int Cntr::change_by_call(std::uint64_t value, bool good, bool adds) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(engine_.lock());
-  change(value, good, true);
-  engine_.works().run();
+  const bool several = read_.several();
+  const Guard guard(several ? lock_ : engine_.lock());
+  change(value, good, adds);
+  if (!several) engine_.works().run();
   return 0;
 }
 
+int Cntr::add(std::uint64_t value, bool good) noexcept { return change_by_call(value, good, true); }
+
 int Cntr::set(std::uint64_t value, bool good) noexcept {
-  if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(engine_.lock());
-  change(value, good, false);
-  engine_.works().run();
-  return 0;
+  return change_by_call(value, good, false);
 }
 
 int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
@@ -163,6 +173,7 @@ int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
     sched_yield();
     now = clock_now();
   }
+  if (read_.several()) return wait_for_several(threshold, now, end);
   const Guard guard(engine_.lock());
   for (;;) {
     if (!engine_.submissions().active()) engine_.progress(now);
@@ -180,25 +191,54 @@ int Cntr::wait(std::uint64_t threshold, int timeout) noexcept {
   }
 }
 
-int Cntr::try_wait() noexcept {
+// As wait(), where the engines' locks are not the counter's.
+int Cntr::wait_for_several(std::uint64_t threshold, Time now, Time end) noexcept {
+  const Time spin_end = now + kCntrSpin;
+  for (;; now = clock_now()) {
+    read_.progress(now);
+    const bool spins = now < spin_end;
+    const int activity = spins ? -1 : read_.activity();
+    {
+      const Guard guard(lock_);
+      if (value_ >= threshold) return 0;
+      if (errors_ > errors_read_) return -FI_EAVAIL;
+      if (now >= end) return -FI_ETIMEDOUT;
+      if (!spins) waiter_.sleep(lock_, activity, end, threshold);
+    }
+    if (spins) sched_yield();
+  }
+}
+
+// `use` gets a descriptor that is readable when an engine needs progress.
+template <class Use>
+int Cntr::with_waiter(Use use) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (!waiter_.has_object()) return -FI_EINVAL;
+  if (read_.several()) {
+    const int activity = read_.activity();
+    const Guard guard(lock_);
+    return use([activity] { return activity; });
+  }
   const Guard guard(engine_.lock());
-  if (waited_.differs(value(), errors())) return -FI_EAGAIN;
-  waiter_.arm();
-  engine_.activity();
-  return 0;
+  return use([this]() UET_NO_THREAD_ANALYSIS { return engine_.activity(); });
+}
+
+int Cntr::try_wait() noexcept {
+  return with_waiter([this](auto activity) {
+    if (!waiter_.has_object()) return -FI_EINVAL;
+    if (waited_.differs(value(), errors())) return -FI_EAGAIN;
+    waiter_.arm();
+    activity();
+    return 0;
+  });
 }
 
 int Cntr::control(int command, void* argument) noexcept {
-  if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(engine_.lock());
-  return waiter_.control(command, argument, engine_.activity());
+  return with_waiter([&](auto activity) { return waiter_.control(command, argument, activity()); });
 }
 
 bool Cntr::pending() noexcept {
   if (engine_.dead()) return true;
-  const Guard guard(engine_.lock());
+  const Guard guard(read_.several() ? lock_ : engine_.lock());
   return waited_.differs(value(), errors());
 }
 

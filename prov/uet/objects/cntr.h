@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "objects/engine.h"
+#include "objects/engines.h"
 #include "objects/references.h"
 #include "objects/wait.h"
 
@@ -18,17 +18,22 @@ class Domain;
 // fi_ops_domain.cntr_open: fi_cntr_open(3).
 int cntr_open(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* context) noexcept;
 
-class Cntr final : public fid_cntr {
+// Aligned: threads with counters of their own write to no cache line in common.
+class alignas(64) Cntr final : public fid_cntr {
  public:
   static Cntr& from(fid_cntr* fid) { return static_cast<Cntr&>(*fid); }
   static Cntr& from(struct fid* fid) { return from(reinterpret_cast<fid_cntr*>(fid)); }
   static int open(Domain& domain, const fi_cntr_attr& attr, void* context, Cntr*& out);
   int close() noexcept;
 
-  Engine& engine() { return engine_; }
+  const Engines& engines() const { return read_.all(); }
   References& references() { return references_; }
+  // An endpoint of this engine is bound, or a region, whose peers come through all. With the lock
+  // of the engine.
+  void count_for(const Engine& engine) noexcept { read_.add(engine); }
+  void count_for_all() noexcept { read_.add_all(); }
 
-  // All below with the domain's lock.
+  // All below with the lock of an engine; what changes takes lock_ too if there are several.
   std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
   std::uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
   // Work that waits for its values.
@@ -38,6 +43,7 @@ class Cntr final : public fid_cntr {
 
   // An operation of so many bytes ended.
   void count(bool good, std::uint64_t bytes) noexcept {
+    const WriterGuard guard(writers_lock_);
     if (good) {
       value_.store(value() + (in_bytes_ ? bytes : 1), std::memory_order_release);
       waiter_.notify(value());
@@ -81,20 +87,27 @@ class Cntr final : public fid_cntr {
   std::uint64_t poll(const std::atomic<std::uint64_t>& number,
                      std::atomic<std::uint64_t>& told) noexcept;
   Cntr(Domain& domain, const fi_cntr_attr& attr, void* context);
+  int change_by_call(std::uint64_t value, bool good, bool adds) noexcept;
+  int wait_for_several(std::uint64_t threshold, Time now, Time end) noexcept;
+  template <class Use>
+  int with_waiter(Use use) noexcept;
 
-  Engine& engine_;
+  Engine& engine_;            // the first of the domain
+  Lock* const writers_lock_;  // lock_, or nullptr if there is one engine
   Hold hold_;
   References references_;
   const bool in_bytes_;  // FI_CNTR_EVENTS_BYTES
-  // Changed with the domain's lock; read without it if Submissions::active().
+  // Changed with the lock; read without it if Submissions::active() or of several engines.
   std::atomic<std::uint64_t> value_{0};
   std::atomic<std::uint64_t> errors_{0};
   IdleReads idle_reads_;
   std::atomic<std::uint64_t> errors_read_{
       0};  // by fi_cntr_readerr: a wait ends where there are more
   WorkList waiting_;
-  Told waited_;  // through fi_trywait and fi_wait, or by reading
-  Told polled_;  // through fi_poll
+  Told waited_;       // through fi_trywait and fi_wait, or by reading
+  Told polled_;       // through fi_poll
+  ReadEngines read_;  // if there are several
+  Lock lock_{true};   // likewise: of the values and the waiter, taken after those of engines
   Waiter waiter_;
 };
 

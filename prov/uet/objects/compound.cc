@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "objects/ep_state.h"
+#include "objects/post_operation.h"
 #include "ses/initiator.h"
 #include "settings/hints.h"
 
@@ -209,7 +210,7 @@ Result<void> Compounds::post_piece(Compound& compound, Time now) noexcept UET_NO
   op.remote_offset = compound.ranges[compound.range].addr + compound.range_offset;
   op.key = Rkey{compound.ranges[compound.range].key};
   ++compound.in_progress;  // it may end at once
-  const Result<void> posted = state_.engine.fep().ses().initiator().post(*state_.context, op, now);
+  const Result<void> posted = post_operation(state_, op, now);
   if (posted) {
     compound.advance(length);
   } else {
@@ -266,9 +267,8 @@ bool Compounds::cancel(const void* context, Time now) noexcept UET_NO_THREAD_ANA
     compound.cancelled = true;
     compound.posting = true;
     bool any = false;
-    ses::Ses& ses = state_.engine.fep().ses();
     for (unsigned left = compound.in_progress; left > 0; --left) {
-      if (!ses.cancel(*state_.context, &compound, now)) break;
+      if (!state_.cancel(&compound, now)) break;
       any = true;
     }
     compound.posting = false;

@@ -100,7 +100,7 @@ int ConnectionSide::accept(struct fid& self, const void* data, std::size_t lengt
   }
   // Data of the peer may arrive before its confirmation does.
   peer_ = shown_peer_ = request_->endpoint;
-  engine.fep().ses().connect(*state_.context, peer_at(peer_, peer_.start_resource_index));
+  state_.connect(peer_at(peer_, peer_.start_resource_index));
   id_ = hub_.accept(*this, *request_, identity_.name(), identity_.job(), as_bytes(data, length));
   phase_ = Phase::Pending;
   hub_.run(clock_now());
@@ -128,9 +128,7 @@ void ConnectionSide::go_down() noexcept UET_NO_THREAD_ANALYSIS {
   state_.has_peer = false;
   state_.peer.reset();
   state_.ended = true;
-  if (state_.context != nullptr && state_.config.shared == nullptr) {
-    state_.engine.fep().ses().cancel_receives(*state_.context);
-  }
+  if (state_.context != nullptr && state_.config.shared == nullptr) state_.cancel_receives();
 }
 
 void ConnectionSide::end() {
@@ -178,7 +176,7 @@ void ConnectionSide::enter_connected(const cm::ConnectionEvent& event) UET_NO_TH
   peer_ = event.endpoint;
   state_.peer = peer_at(peer_, peer_.start_resource_index);
   state_.has_peer = true;
-  state_.engine.fep().ses().connect(*state_.context, *state_.peer);
+  state_.connect(*state_.peer);
   phase_ = Phase::Connected;
 }
 

@@ -128,14 +128,16 @@ PeerCq* owner_of(const Domain& domain, void* context) {
 Cq::Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context)
     : fid_cq{},
       engine_(domain.engine()),
+      writers_lock_(domain.engines().several() ? &lock_ : nullptr),
       hold_(domain.references()),
       owner_(owner),
       version_(domain.version()),
       format_(attr.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_TAGGED : attr.format),
       event_limit_(
           std::clamp(attr.size != 0 ? attr.size : kDefaultSize, kSmallestEventLimit, kMostEntries)),
-      entries_lock_(domain.engine().submissions().active()),
-      threshold_(attr.wait_cond == FI_CQ_COND_THRESHOLD) {
+      entries_lock_(domain.engine().submissions().active() || domain.engines().several()),
+      threshold_(attr.wait_cond == FI_CQ_COND_THRESHOLD),
+      read_(domain.engines()) {
   fid.fclass = FI_CLASS_CQ;
   fid.context = owner != nullptr ? nullptr : context;  // the owner's lives only during the call
   fid.ops = &cq_fid_ops;
@@ -164,7 +166,9 @@ int Cq::open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out) {
     const SpinGuard entries(cq->entries_lock_);
     if (!cq->grow(std::bit_ceil(2 * cq->event_limit_))) return -FI_ENOMEM;
   }
-  const int result = cq->waiter_.open(attr.wait_obj, attr.wait_set, &cq->fid, &domain.engine());
+  int result = attr.wait_obj != FI_WAIT_NONE ? cq->read_.open() : 0;
+  if (result != 0) return result;
+  result = cq->waiter_.open(attr.wait_obj, attr.wait_set, &cq->fid, &domain.engines());
   if (result != 0) return result;
   out = cq.release();
   return 0;
@@ -189,6 +193,7 @@ bool Cq::grow(std::size_t capacity) noexcept {
 }
 
 bool Cq::reserve() noexcept {
+  const WriterGuard guard(writers_lock_);
   if (owner_ != nullptr) {  // its queue takes every entry
     ++reserved_;
     return true;
@@ -204,6 +209,16 @@ bool Cq::reserve() noexcept {
   }
   ++reserved_;
   return true;
+}
+
+// Its place in the queue follows that of the entry closely: engines write their entries apart.
+std::vector<std::byte> Cq::take_error_data(const Entry& entry) noexcept {
+  const auto found =
+      std::find_if(error_data_.begin(), error_data_.end(),
+                   [&](const ErrorData& each) { return each.number == entry.error_data; });
+  std::vector<std::byte> bytes = std::move(found->bytes);
+  error_data_.erase(found);
+  return bytes;
 }
 
 void Cq::write_to_owner(const Entry& entry) noexcept {
@@ -225,8 +240,7 @@ void Cq::write_to_owner(const Entry& entry) noexcept {
     error.prov_errno = entry.prov_errno;
     if (entry.has_error_data) {
       const SpinGuard entries(entries_lock_);
-      error_data_given_ = std::move(error_data_.front());
-      error_data_.pop_front();
+      error_data_given_ = take_error_data(entry);
       error.err_data = error_data_given_.data();
       error.err_data_size = error_data_given_.size();
     }
@@ -249,12 +263,16 @@ void Cq::append(const Entry& entry, bool event) noexcept {
 }
 
 void Cq::push(const Entry& entry) noexcept {
+  const WriterGuard guard(writers_lock_);
   UET_ASSERT(reserved_ > 0);
   --reserved_;
   append(entry, false);
 }
 
-void Cq::push_event(const Entry& entry) noexcept { append(entry, true); }
+void Cq::push_event(const Entry& entry) noexcept {
+  const WriterGuard guard(writers_lock_);
+  append(entry, true);
+}
 
 void Cq::drop_front() noexcept {
   if (front().event) {
@@ -317,13 +335,15 @@ ssize_t Cq::read_without_progress(void* buffer, std::size_t count, fi_addr_t* so
 ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (engine_.submissions().active()) return read_without_progress(buffer, count, sources);
+  if (writers_lock_ != nullptr) [[unlikely]]
+    return read_several(buffer, count, sources);
   ssize_t result = 0;
   bool idle = false;
   {
     const Guard guard(engine_.lock());
     const Time now = clock_now();
-    if (count == 0 || waiting() < count || now >= progress_due_) {
-      progress_due_ = now + kLongestWithoutProgress;
+    if (count == 0 || waiting() < count || now >= progress_due_.load(std::memory_order_relaxed)) {
+      progress_due_.store(now + kLongestWithoutProgress, std::memory_order_relaxed);
       engine_.progress(now);
     }
     result = pop(buffer, count, sources);
@@ -331,6 +351,48 @@ ssize_t Cq::read(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
   }
   if (idle) engine_.patience().yield();
   return result;
+}
+
+// As read(), where the engines' locks are not the queue's.
+ssize_t Cq::read_several(void* buffer, std::size_t count, fi_addr_t* sources) noexcept {
+  const Time now = clock_now();
+  bool idle = false;
+  if (count == 0 || waiting() < count || now >= progress_due_.load(std::memory_order_relaxed)) {
+    progress_due_.store(now + kLongestWithoutProgress, std::memory_order_relaxed);
+    idle = read_.progress(now);
+  }
+  const ssize_t result = pop(buffer, count, sources);
+  if (idle && result == -FI_EAGAIN) read_.yield();
+  return result;
+}
+
+// Likewise as sread().
+ssize_t Cq::sread_several(std::size_t wanted, void* buffer, std::size_t count, fi_addr_t* sources,
+                          Time now, Time end) noexcept {
+  const Time spin_end = now + kCqSpin;
+  unsigned signals = 0;
+  {
+    const Guard guard(lock_);
+    signals = signals_;
+    ++blocked_;
+  }
+  ssize_t result = -FI_EAGAIN;
+  for (bool done = false; !done; now = clock_now()) {
+    read_.progress(now);
+    const bool spins = now < spin_end;
+    const int activity = spins ? -1 : read_.activity();
+    {
+      const Guard guard(lock_);
+      result = pop_at_least(wanted, buffer, count, sources);
+      done = result != -FI_EAGAIN || signalled_ || signals_ != signals || now >= end;
+      if (!done && !spins) done = !waiter_.sleep(lock_, activity, end, wanted);
+    }
+    if (!done && spins) sched_yield();
+  }
+  const Guard guard(lock_);
+  --blocked_;
+  signalled_ = false;
+  return result != -FI_EAGAIN ? result : pop(buffer, count, sources);  // less than `wanted`
 }
 
 ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const void* condition,
@@ -351,6 +413,7 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
     sched_yield();
     now = clock_now();
   }
+  if (read_.several()) return sread_several(wanted, buffer, count, sources, now, end);
   const Guard guard(engine_.lock());
   const unsigned signals = signals_;
   ++blocked_;
@@ -378,10 +441,7 @@ ssize_t Cq::sread(void* buffer, std::size_t count, fi_addr_t* sources, const voi
 // CQ's copy. Older callers lack the field behind, src_addr of 1.20.
 void Cq::give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept {
   error_data_given_.clear();
-  if (entry.has_error_data) {
-    error_data_given_ = std::move(error_data_.front());
-    error_data_.pop_front();
-  }
+  if (entry.has_error_data) error_data_given_ = take_error_data(entry);
   const std::size_t size = error_data_given_.size();
   if (version_ < kApiErrDataBuffer || buffer.err_data_size == 0) {
     if (version_ < kApiErrDataBuffer || size > 0) {
@@ -398,7 +458,9 @@ void Cq::give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept {
 
 ssize_t Cq::read_error(fi_cq_err_entry* buffer) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(engine_.lock(), engine_.submissions().active());
+  // The reader's half of the queue needs no more than entries_lock_ then.
+  const bool apart = engine_.submissions().active() || read_.several();
+  const Guard guard(engine_.lock(), apart);
   const SpinGuard entries(entries_lock_);
   if (waiting() == 0 || front().err == 0) return -FI_EAGAIN;
   const Entry& entry = front();
@@ -419,7 +481,7 @@ ssize_t Cq::read_error(fi_cq_err_entry* buffer) noexcept {
 int Cq::signal() noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!waiter_.can_sleep()) return -FI_ENOSYS;
-  const Guard guard(engine_.lock());
+  const Guard guard(read_.several() ? lock_ : engine_.lock());
   if (blocked_ == 0) {
     signalled_ = true;  // for the next fi_cq_sread
   } else {
@@ -429,24 +491,36 @@ int Cq::signal() noexcept {
   return 0;
 }
 
-int Cq::try_wait() noexcept {
+// `use` gets a descriptor that is readable when an engine needs progress.
+template <class Use>
+int Cq::with_waiter(Use use) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  if (!waiter_.has_object()) return -FI_EINVAL;
+  if (read_.several()) {
+    const int activity = read_.activity();
+    const Guard guard(lock_);
+    return use([activity] { return activity; });
+  }
   const Guard guard(engine_.lock());
-  if (!empty()) return -FI_EAGAIN;
-  waiter_.arm();
-  engine_.activity();
-  return 0;
+  return use([this]() UET_NO_THREAD_ANALYSIS { return engine_.activity(); });
+}
+
+int Cq::try_wait() noexcept {
+  return with_waiter([this](auto activity) {
+    if (!waiter_.has_object()) return -FI_EINVAL;
+    if (!empty()) return -FI_EAGAIN;
+    waiter_.arm();
+    activity();
+    return 0;
+  });
 }
 
 int Cq::control(int command, void* argument) noexcept {
-  if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const Guard guard(engine_.lock());
-  return waiter_.control(command, argument, engine_.activity());
+  return with_waiter([&](auto activity) { return waiter_.control(command, argument, activity()); });
 }
 
 bool Cq::pending() noexcept {
   if (engine_.dead()) return true;
+  if (read_.several()) return !empty();
   const Guard guard(engine_.lock());
   return !empty();
 }

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "objects/engine.h"
+#include "objects/engines.h"
 #include "objects/references.h"
 #include "objects/spin_lock.h"
 #include "objects/wait.h"
@@ -33,7 +33,8 @@ class Cq final : public fid_cq {
     int err = 0;             // 0: success
     int prov_errno = 0;
     bool event = false;           // not reserved before (push_event)
-    bool has_error_data = false;  // the oldest of error_data_ belongs to it
+    bool has_error_data = false;  // keep_error_data() has given error_data
+    std::uint32_t error_data = 0;
   };
 
   static Cq& from(fid_cq* fid) { return static_cast<Cq&>(*fid); }
@@ -41,24 +42,34 @@ class Cq final : public fid_cq {
   static int open(Domain& domain, const fi_cq_attr& attr, void* context, Cq*& out);
   int close() noexcept;
 
-  Engine& engine() { return engine_; }
+  const Engines& engines() const { return read_.all(); }
   References& references() { return references_; }
+  // An endpoint of this engine is bound. With its lock.
+  void report_for(const Engine& engine) noexcept { read_.add(engine); }
 
-  // All below with the domain's lock.
+  // All below with the lock of an engine; if there are several, what changes takes lock_ as well.
   // Reserves one entry; false if there is no memory, or more than kMostEntries are waiting.
   bool reserve() noexcept;
-  void release(std::size_t count = 1) noexcept { reserved_ -= count; }
+  void release(std::size_t count = 1) noexcept {
+    const WriterGuard guard(writers_lock_);
+    reserved_ -= count;
+  }
   // Uses up a reservation.
   void push(const Entry& entry) noexcept;
   // For completions that no posted operation stands behind: at most as many wait at a time as the
   // application asked the queue to hold.
-  bool can_take_event() const noexcept { return owner_ != nullptr || events() < event_limit_; }
+  bool can_take_event() const noexcept {
+    const WriterGuard guard(writers_lock_);
+    return owner_ != nullptr || events() < event_limit_;
+  }
   void push_event(const Entry& entry) noexcept;
   bool empty() const noexcept { return waiting() == 0; }
-  // err_data of the error entry that is pushed next (has_error_data). Throws bad_alloc.
-  void keep_error_data(std::vector<std::byte> data) {
+  // err_data of an error entry that is pushed next (has_error_data), which gets the number that
+  // this returns. Throws bad_alloc.
+  std::uint32_t keep_error_data(std::vector<std::byte> data) {
     const SpinGuard entries(entries_lock_);
-    error_data_.push_back(std::move(data));
+    error_data_.push_back({++error_data_number_, std::move(data)});
+    return error_data_number_;
   }
 
   // Implementations of the calls of the same name; they take the lock themselves. With the engine
@@ -80,11 +91,21 @@ class Cq final : public fid_cq {
 
  private:
   Cq(Domain& domain, const fi_cq_attr& attr, PeerCq* owner, void* context);
+  struct ErrorData {
+    std::uint32_t number;
+    std::vector<std::byte> bytes;
+  };
   void write_to_owner(const Entry& entry) noexcept;
+  std::vector<std::byte> take_error_data(const Entry& entry) noexcept UET_REQUIRES(entries_lock_);
   bool grow(std::size_t capacity) noexcept UET_REQUIRES(entries_lock_);
   void give_error_data(const Entry& entry, fi_cq_err_entry& buffer) noexcept
       UET_REQUIRES(entries_lock_);
   void append(const Entry& entry, bool event) noexcept;
+  ssize_t read_several(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
+  ssize_t sread_several(std::size_t wanted, void* buffer, std::size_t count, fi_addr_t* sources,
+                        Time now, Time end) noexcept;
+  template <class Use>
+  int with_waiter(Use use) noexcept;
   ssize_t read_without_progress(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
   ssize_t pop(void* buffer, std::size_t count, fi_addr_t* sources) noexcept;
   ssize_t pop_at_least(std::size_t wanted, void* buffer, std::size_t count,
@@ -102,7 +123,8 @@ class Cq final : public fid_cq {
   }
   void drop_front() noexcept UET_REQUIRES(entries_lock_);
 
-  Engine& engine_;
+  Engine& engine_;            // the first of the domain
+  Lock* const writers_lock_;  // lock_, or nullptr if there is one engine
   Hold hold_;
   References references_;
   PeerCq* const owner_;          // nullptr: the queue is the application's
@@ -121,14 +143,16 @@ class Cq final : public fid_cq {
   std::size_t seen_head_ = 0;  // not above head_
   std::size_t events_ = 0;
   std::size_t reserved_ = 0;
-  std::deque<std::vector<std::byte>> error_data_
-      UET_GUARDED_BY(entries_lock_);         // in order of the entries
+  std::deque<ErrorData> error_data_ UET_GUARDED_BY(entries_lock_);
+  std::uint32_t error_data_number_ UET_GUARDED_BY(entries_lock_) = 0;  // of the latest
   std::vector<std::byte> error_data_given_;  // the application may look until the next read
-  Time progress_due_{};                      // of a read that finds as many entries as it asks for
+  std::atomic<Time> progress_due_{};         // of a read that finds as many entries as it asks for
   const bool threshold_;                     // FI_CQ_COND_THRESHOLD
   bool signalled_ = false;                   // fi_cq_signal came while no thread was in sread
   unsigned signals_ = 0;                     // calls of fi_cq_signal while threads were in sread
   std::size_t blocked_ = 0;                  // threads in sread
+  ReadEngines read_;                         // if there are several
+  Lock lock_{true};  // likewise: of writers and the waiter, taken after those of engines
   Waiter waiter_;
 };
 

@@ -3,6 +3,9 @@
 // domain.
 #include "objects/domain.h"
 
+#include <cstring>
+#include <string>
+
 #include "calls/atomic.h"
 #include "compat.h"
 #include "objects/av_fid.h"
@@ -17,12 +20,31 @@
 #include "objects/scalable_ep.h"
 #include "objects/shared_ctx.h"
 #include "ops.h"
+#include "process/engine_link.h"
 #include "security/auth_key.h"
 #include "settings/getinfo.h"
 #include "uet/fi_ext_uet.h"
 
 namespace uet::prov {
 namespace {
+
+// Why a domain with these settings cannot have several engines, with the remedy; nullptr: it can.
+const char* refuse_cores(const fi_info& info, const Params& params) {
+  if (params.cores == 1) return nullptr;
+  if (params.engine == EngineMode::Process)
+    return "not with FI_UET_ENGINE=process; use thread or caller";
+  if (params.tss != TssMode::Off) return "not with FI_UET_TSS; open one domain for each core";
+  if ((info.caps & FI_HMEM) != 0) return "not with FI_HMEM; open one domain for each core";
+  const bool named = info.nic != nullptr && info.nic->device_attr != nullptr &&
+                     info.nic->device_attr->driver != nullptr;
+  const std::string nic = named ? info.nic->device_attr->driver : params.nic;
+  if (nic != "udp" && nic != "packet")
+    return "the back end has one queue for each process; use FI_UET_NIC=udp or packet";
+  const char* const name = info.domain_attr->name;
+  if (name != nullptr && std::strchr(name, '+') != nullptr)
+    return "not with several interfaces; name one in FI_UET_IFACE";
+  return nullptr;
+}
 
 int close_domain(fid* fid) noexcept { return Domain::from(fid).close(); }
 
@@ -34,6 +56,12 @@ int domain_control(fid* fid, int command, void* argument) noexcept {
   Domain& domain = Domain::from(fid);
   if (domain.engine().dead()) return -FI_EOPNOTSUPP;
   auto* work = static_cast<fi_deferred_work*>(argument);
+  if (command == FI_QUEUE_WORK && domain.engines().several()) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "fi_control: FI_QUEUE_WORK: not with FI_UET_CORES above 1; open one domain for each "
+            "core\n");
+    return -FI_EOPNOTSUPP;
+  }
   switch (command) {
     case FI_QUEUE_WORK:
       return work != nullptr ? domain.engine().works().queue(*work) : -FI_EINVAL;
@@ -111,7 +139,8 @@ Domain::Domain(Fabric& fabric, const fi_info& info, const Params& params, void* 
       caps_(info.caps),
       has_av_keys_(info.domain_attr->auth_key_size == kAvAuthKey),
       job_{static_cast<std::uint32_t>(params.job_id)},
-      engine_(params, info.domain_attr->threading, (info.caps & FI_HMEM) != 0) {
+      engines_(params, info.domain_attr->threading, (info.caps & FI_HMEM) != 0),
+      indices_(engines_.size()) {
   fid.fclass = FI_CLASS_DOMAIN;
   fid.context = context;
   fid.ops = &domain_fid_ops;
@@ -130,46 +159,72 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
   if (PassiveEndpoint::is_open(info.handle)) {
     place = PassiveEndpoint::from(info.handle).hand_over();
   }
-  if ((info.caps & FI_PEER) != 0) params->engine = EngineMode::Caller;  // peer_receives.h
+  if ((info.caps & FI_PEER) != 0) {  // peer_receives.h
+    params->engine = EngineMode::Caller;
+    params->cores = 1;
+  }
+  if (const char* const problem = refuse_cores(info, *params)) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "fi_domain: FI_UET_CORES: %s\n", problem);
+    return -FI_EOPNOTSUPP;
+  }
   Protection protection;
   int result = open_protection(info, *params, "fi_domain", protection);
   if (result != 0) return result;
   std::unique_ptr<Domain> domain(new Domain(fabric, info, *params, context));
   if (protection.job) domain->job_ = *protection.job;
   domain->auth_job_ = protection.job;
-  OpenedNic opened;
-  const bool connected = info.ep_attr != nullptr && info.ep_attr->type == FI_EP_MSG;
-  const fi_info& at = place != nullptr ? *place : info;
-  result = open_nic(at, *params, "fi_domain", connected, protection.of_nic(), opened);
-  if (result != 0) return result;
-  domain->format_ = opened.format;
-  const auto interfaces = usable_interfaces(*params);
-  const auto* const own = nic::interface_of(interfaces, opened.nic->local_address().ip);
-  if (own != nullptr) domain->engine_.set_interface(own->name);
   domain->sdi_ = protection.sdi();
   domain->secured_ = protection.security != nullptr;
   if (domain->secured_) domain->ssi_ = protection.security->ssi();
-  domain->engine_.keep(std::move(protection.security));
-  result = domain->engine_.open(std::move(opened.nic), wants_thread(info));
+  result = domain->open_engines(info, place != nullptr ? *place : info, protection);
+  if (result == 0) out = domain.release();
+  return result;
+}
+
+// The first engine has the port that the info names, the others have any.
+int Domain::open_engines(const fi_info& info, const fi_info& at, Protection& protection) {
+  int result = 0;
+  for (std::size_t number = 0; result == 0 && number < engines_.size(); ++number) {
+    result = open_engine(info, at, engines_.at(number), protection);
+    if (result == 0) engines_.note_open();
+  }
+  if (result != 0) engines_.close();
+  return result;
+}
+
+int Domain::open_engine(const fi_info& info, const fi_info& at, Engine& engine,
+                        Protection& protection) {
+  const Params& params = engine.params();
+  OpenedNic opened;
+  const bool connected = info.ep_attr != nullptr && info.ep_attr->type == FI_EP_MSG;
+  const PortChoice port = engine.place().number > 0 ? PortChoice::Any
+                          : connected               ? PortChoice::NamedOrAny
+                                                    : PortChoice::Named;
+  const int result = open_nic(at, params, "fi_domain", port, protection.of_nic(), opened);
   if (result != 0) return result;
-  out = domain.release();
-  return 0;
+  format_ = opened.format;
+  const auto interfaces = usable_interfaces(params);
+  const auto* const own = nic::interface_of(interfaces, opened.nic->local_address().ip);
+  engine.keep(std::move(protection.security));
+  return engine.open(std::move(opened.nic), wants_thread(info), opened.link,
+                     own != nullptr ? own->name : std::string());
 }
 
 int Domain::close() noexcept {
   const nic::NoCancel no_cancel;
   if (references_.any()) return -FI_EBUSY;
   hub_.reset();
-  engine_.close();
+  engines_.close();
   delete this;
   return 0;
 }
 
 int Domain::connections(CmHub*& out) {
-  if (engine_.params().keep_alive_ms > 0) {  // CM-37
-    if (const int result = engine_.need_thread(); result != 0) return result;
+  Engine& engine = engines_.first();
+  if (engine.params().keep_alive_ms > 0) {  // CM-37
+    if (const int result = engine.need_thread(); result != 0) return result;
   }
-  const Guard guard(engine_.lock());
+  const Guard guard(engine.lock());
   if (hub_ == nullptr) {
     if (const int result = CmHub::open(*this, hub_); result != 0) return result;
   }
@@ -190,10 +245,27 @@ int Domain::bind(struct fid& other, std::uint64_t flags) {
             "fi_domain_bind: bind an EQ; flags may be FI_REG_MR and FI_UET_FABRIC_EVENTS\n");
     return -FI_EINVAL;
   }
+  const bool asks_events = (flags & FI_UET_FABRIC_EVENTS) != 0;
+  if (asks_events && engines_.several()) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "fi_domain_bind: FI_UET_FABRIC_EVENTS: not for a domain with FI_UET_CORES above 1; "
+            "bind the EQ to its endpoints\n");
+    return -FI_EOPNOTSUPP;
+  }
+  if (!eqs_.empty()) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "fi_domain_bind: domain: an EQ is bound already; bind one only\n");
+    return -FI_EINVAL;
+  }
   Eq& eq = Eq::from(&other);
-  if (const int result = eq_.open(eq, engine_); result != 0) return result;
+  std::vector<std::unique_ptr<EqBinding>> bindings;
+  for (const auto& engine : engines_) {
+    bindings.push_back(std::make_unique<EqBinding>());
+    if (const int result = bindings.back()->open(eq, *engine); result != 0) return result;
+  }
+  eqs_ = std::move(bindings);
   if ((flags & kRegMr) != 0) registration_eq_ = &eq;
-  return (flags & FI_UET_FABRIC_EVENTS) != 0 ? eq_.ask_events(fid, nullptr, format_) : 0;
+  return asks_events ? eqs_.front()->ask_events(fid, nullptr, format_) : 0;
 }
 
 void Domain::registered(fid_mr& mr) {
@@ -204,12 +276,14 @@ void Domain::registered(fid_mr& mr) {
   registration_eq_->write(FI_MR_COMPLETE, &entry, sizeof entry);
 }
 
-Result<ri::ContextName> Domain::take_resource_indices(std::optional<ri::ContextName> wanted,
+Result<ri::ContextName> Domain::take_resource_indices(Engine& engine,
+                                                      std::optional<ri::ContextName> wanted,
                                                       std::size_t count, bool any) {
-  indices_.set_own_pid(av::default_pid_on_fep(engine_.local_address().port));
-  return indices_.take(wanted, count, [&](const ri::ContextName& name) {
-    return any ||
-           format_.can_name(av::default_address(engine_.local_address(), name.pid, name.index));
+  IndexTable& indices = indices_[engine.place().number];
+  const FepAddress here = engine.local_address();
+  indices.set_own_pid(av::default_pid_on_fep(here.port));
+  return indices.take(wanted, count, [&](const ri::ContextName& name) {
+    return any || format_.can_name(av::default_address(here, name.pid, name.index));
   });
 }
 

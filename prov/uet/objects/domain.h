@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// fid_domain: an engine, and what its objects have in common: attributes, the format of addresses,
+// fid_domain: engines, and what its objects have in common: attributes, the format of addresses,
 // resource indices.
 #pragma once
 
@@ -7,10 +7,11 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "av/address.h"
 #include "objects/cm_hub.h"
-#include "objects/engine.h"
+#include "objects/engines.h"
 #include "objects/eq.h"
 #include "objects/fabric.h"
 #include "objects/index_table.h"
@@ -19,6 +20,8 @@
 #include "settings/params.h"
 
 namespace uet::prov {
+
+struct Protection;
 
 // fi_ops_fabric.domain: fi_domain(3).
 int domain_open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) noexcept;
@@ -33,9 +36,9 @@ class Domain final : public fid_domain {
   // Implements fi_close.
   int close() noexcept;
 
-  Engine& engine() { return engine_; }
-  // The engine's lock, by a name that the analysis of locks knows in objects of this domain, too.
-  Lock& lock() UET_RETURN_CAPABILITY(engine_.lock()) { return engine_.lock(); }
+  Engines& engines() { return engines_; }
+  // The first of them: see Engines::first().
+  Engine& engine() { return engines_.first(); }
   References& references() { return references_; }
   std::uint32_t version() const { return version_; }
   // How its endpoints and AVs show and take addresses.
@@ -66,21 +69,20 @@ class Domain final : public fid_domain {
   // and SSI of this domain (TSS-68).
   const char* read_job(const std::uint8_t* auth_key, std::size_t size, JobId& job) const;
 
-  // As IndexTable::take(). `any`: also names that the address format cannot express.
-  Result<ri::ContextName> take_resource_indices(std::optional<ri::ContextName> wanted,
+  // As IndexTable::take(), of the FEP of `engine`, with its lock. `any`: also names that the
+  // address format cannot express.
+  Result<ri::ContextName> take_resource_indices(Engine& engine,
+                                                std::optional<ri::ContextName> wanted,
                                                 std::size_t count, bool any = false)
-      UET_REQUIRES(engine_.lock());
-  void give_back(const ri::ContextName& first, std::size_t count) UET_REQUIRES(engine_.lock()) {
-    indices_.give_back(first, count);
-  }
-  // As ri::MrTable::move_context.
-  void move_regions(const ri::ContextName& from, const std::optional<ri::ContextName>& to)
-      UET_REQUIRES(engine_.lock()) {
-    engine_.fep().regions().move_context(from, to);
+      UET_REQUIRES(engine.lock());
+  void give_back(const Engine& engine, const ri::ContextName& first, std::size_t count) {
+    indices_[engine.place().number].give_back(first, count);
   }
 
  private:
   Domain(Fabric& fabric, const fi_info& info, const Params& params, void* context);
+  int open_engines(const fi_info& info, const fi_info& at, Protection& protection);
+  int open_engine(const fi_info& info, const fi_info& at, Engine& engine, Protection& protection);
 
   Hold fabric_;
   References references_;
@@ -95,10 +97,10 @@ class Domain final : public fid_domain {
   std::optional<std::uint32_t> sdi_;  // of its auth_key or key file
   bool secured_ = false;
   std::optional<std::uint32_t> ssi_;  // likewise, of a secured domain
-  Engine engine_;
-  IndexTable indices_ UET_GUARDED_BY(engine_.lock());
-  EqBinding eq_;
-  std::unique_ptr<CmHub> hub_;  // nullptr: no endpoint has needed it
+  Engines engines_;
+  std::vector<IndexTable> indices_;              // of the FEP of each engine, with its lock
+  std::vector<std::unique_ptr<EqBinding>> eqs_;  // of each engine to the domain's EQ
+  std::unique_ptr<CmHub> hub_;                   // nullptr: no endpoint has needed it
 };
 
 }  // namespace uet::prov

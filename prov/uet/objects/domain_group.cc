@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "objects/engine.h"
+#include "objects/engines.h"
 #include "provider.h"
 
 namespace uet::prov {
@@ -34,6 +34,16 @@ int DomainGroup::add(Engine& engine) noexcept {
   });
 }
 
+int DomainGroup::add(Engines& engines) noexcept {
+  for (std::size_t number = 0; number < engines.size(); ++number) {
+    const int result = add(engines.at(number));
+    if (result == 0) continue;
+    while (number-- > 0) remove(engines.at(number));
+    return result;
+  }
+  return 0;
+}
+
 void DomainGroup::remove(Engine& engine) noexcept {
   const std::lock_guard mutex(mutex_);
   const auto part = std::find_if(parts_.begin(), parts_.end(),
@@ -44,12 +54,15 @@ void DomainGroup::remove(Engine& engine) noexcept {
   if (!engine.dead()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, engine.activity_fd(), nullptr);
 }
 
+// The latest first: domains of connections come after their listener, and what is known of a
+// connection is told before the next request (CM-38).
 void DomainGroup::progress() noexcept {
   const std::lock_guard mutex(mutex_);
-  for (const Part& part : parts_) {
-    if (part.engine->dead()) continue;
-    const Guard guard(part.engine->lock());
-    part.engine->progress(clock_now());
+  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
+    Engine& engine = *part->engine;
+    if (engine.dead()) continue;
+    const Guard guard(engine.lock());
+    engine.progress(clock_now());
   }
 }
 

@@ -10,6 +10,7 @@
 namespace uet::prov {
 
 class Engine;
+class Engines;
 
 // Several domains, each with the number of times that it has been added.
 class DomainGroup {
@@ -18,6 +19,8 @@ class DomainGroup {
   int open() noexcept;
   // Turns the domain's lock on: threads that use the group are not the domain's own.
   int add(Engine& engine) noexcept;
+  // All engines of a domain, or none of them.
+  int add(Engines& engines) noexcept;
   void remove(Engine& engine) noexcept;
   // One pass of each; the caller holds no lock.
   void progress() noexcept;

@@ -47,6 +47,7 @@ ses::ContextConfig context_config(const Engine& engine, const EndpointConfig& co
   out.tx_size = config.tx_size != 0 ? config.tx_size : engine.params().tx_size;
   out.rx_size = config.rx_size != 0 ? config.rx_size : engine.params().rx_size;
   out.connected = config.connections != nullptr;
+  out.data_takes_receive = config.data_takes_receive;
   out.directed_receive = ReceiveSettings::of(config.caps).tagged_directed;
   return out;
 }
@@ -65,10 +66,23 @@ EpOptions::Bounds option_bounds(Engine& engine, const EndpointConfig& config) {
           .local_rings = engine.params().local_rings};
 }
 
+// With FI_UET_CORES: of the same domain, but of another engine.
+bool is_of_sibling(const Engine& shared, const Engine& own) {
+  const Engines* const siblings = own.place().siblings;
+  return &shared != &own && siblings != nullptr && siblings->has(shared);
+}
+
+int refuse_shared() {
+  return refuse_endpoint(
+      -FI_EOPNOTSUPP,
+      "fi_ep_bind: endpoint: FI_UET_CORES: not of the engine of shared contexts; "
+      "open it with tx_ctx_cnt or rx_ctx_cnt FI_SHARED_CONTEXT");
+}
+
 }  // namespace
 
 Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
-    : engine_(domain.engine()),
+    : engine_(config.identity->engine()),
       identity_(config.identity),
       parent_(config.parent),
       role_(config.role),
@@ -94,16 +108,17 @@ Endpoint::~Endpoint() {
   const Guard guard(engine_.lock());
   auto& ses = engine_.fep().ses();
   engine_.works().drop(*this, false);
-  ses.initiator().request_acks_now(*state_.context);
+  EngineLink* const link = engine_.link();
+  state_.request_acks_now();
   auto& fep = engine_.fep();
   if (role_ != EndpointRole::Transmit) fep.note_gaps(clock_now());  // PDS-235
   engine_.linger([&] {
-    const bool sent =
-        nothing_submitted() && ses.outstanding(*state_.context) == 0 && !tx_.compounds().any();
+    const bool sent = nothing_submitted() && state_.outstanding() == 0 && !tx_.compounds().any();
     return sent && (role_ == EndpointRole::Transmit || fep.gaps_over(clock_now()));
   });
   state_.submission = nullptr;
   submission_.reset();
+  if (link != nullptr) link->close_context(state_.linked);
   ses.close_context(*state_.context, clock_now());
   if (connection_) connection_->leave();
   engine_.works().drop(*this, true);
@@ -144,7 +159,11 @@ int Endpoint::set_name(const void* address, std::size_t length) {
 int Endpoint::open_context() noexcept {
   const Guard guard(engine_.lock());
   auto& ses = engine_.fep().ses();
-  if (state_.context != nullptr) ses.close_context(*state_.context, clock_now());
+  EngineLink* const link = engine_.link();
+  if (state_.context != nullptr) {
+    if (link != nullptr) link->close_context(state_.linked);
+    ses.close_context(*state_.context, clock_now());
+  }
   state_.context = nullptr;
   try {
     const auto opened = ses.open_context(state_.config, reporter_);
@@ -152,6 +171,17 @@ int Endpoint::open_context() noexcept {
       return refuse_endpoint(to_fi_errno(opened.error()),
                              "fi_endpoint, fi_setname: endpoint: another endpoint has these ids; "
                              "choose others or none");
+    }
+    if (link != nullptr) {
+      const auto linked = link->open_context(state_.config, reporter_,
+                                             srx_ != nullptr ? srx_->linked() : std::nullopt);
+      if (!linked) {
+        ses.close_context(*opened.value(), clock_now());
+        return refuse_endpoint(
+            to_fi_errno(linked.error()),
+            "fi_endpoint: endpoint: refused by the engine; look at the output of uet_engine");
+      }
+      state_.linked = linked.value();
     }
     state_.context = opened.value();
     return 0;
@@ -182,7 +212,7 @@ int Endpoint::bind_av(AvFid& av) {
         -FI_EINVAL,
         "fi_ep_bind: endpoint: a context takes no AV; bind the AV to the scalable endpoint");
   }
-  if (&av.engine() != &engine_) {
+  if (!av.engines().has(engine_)) {
     return refuse_endpoint(
         -FI_EDOMAIN,
         "fi_ep_bind: endpoint: the AV belongs to another domain; open it on the same domain");
@@ -209,6 +239,7 @@ int Endpoint::bind_stx(Stx& stx) {
                            "fi_ep_bind: endpoint: a receive context takes no shared transmit "
                            "context; bind it to a transmit context");
   }
+  if (is_of_sibling(stx.engine(), engine_)) return refuse_shared();
   if (&stx.engine() != &engine_) {
     return refuse_endpoint(-FI_EDOMAIN,
                            "fi_ep_bind: endpoint: the shared transmit context belongs to another "
@@ -236,6 +267,7 @@ int Endpoint::bind_srx(Srx& srx) {
                            "fi_ep_bind: endpoint: a context has receives of its own; bind the "
                            "shared one to an endpoint");
   }
+  if (is_of_sibling(srx.engine(), engine_)) return refuse_shared();
   if (&srx.engine() != &engine_) {
     return refuse_endpoint(-FI_EDOMAIN,
                            "fi_ep_bind: endpoint: the shared receive context belongs to another "
@@ -248,12 +280,13 @@ int Endpoint::bind_srx(Srx& srx) {
   }
   holds_.emplace_back(srx.references());
   state_.config.shared = srx.queue();
+  srx_ = &srx;
   const int result = open_context();
   if (result == 0) {
-    srx_ = &srx;
     reporter_.report_to_owner(srx.peer());
   } else {
     state_.config.shared = nullptr;
+    srx_ = nullptr;
     holds_.pop_back();
   }
   return result;
@@ -316,6 +349,9 @@ void Endpoint::bindings_changed() noexcept {
   ses::ContextConfig& config = state_.config;
   config.remote_cq_data = bindings_.report_cq_data();
   engine_.fep().ses().rebind(*state_.context, config.tx_size, config.remote_cq_data);
+  if (EngineLink* const link = engine_.link()) {
+    link->rebind(state_.linked, config.tx_size, config.remote_cq_data);
+  }
   state_.may_send = role_ != EndpointRole::Receive && (bindings_.report_sends() || !sends());
   state_.may_receive = role_ != EndpointRole::Transmit && srx_ == nullptr &&
                        (bindings_.report_receives() || !receives());
@@ -382,6 +418,7 @@ int Endpoint::enable() {
   state_.enabled = true;
   bindings_changed();
   engine_.fep().ses().enable(*state_.context);
+  if (EngineLink* const link = engine_.link()) link->enable(state_.linked);
   return 0;
 }
 
@@ -410,9 +447,8 @@ int Endpoint::shutdown(std::uint64_t flags) {
     return refuse_endpoint(-FI_ENOTCONN,
                            "fi_shutdown: endpoint: not connected; wait for FI_CONNECTED");
   }
-  auto& ses = engine_.fep().ses();
-  ses.initiator().request_acks_now(*state_.context);
-  engine_.linger([&] { return nothing_submitted() && ses.outstanding(*state_.context) == 0; });
+  state_.request_acks_now();
+  engine_.linger([&] { return nothing_submitted() && state_.outstanding() == 0; });
   connection_->end();
   return 0;
 }
@@ -473,7 +509,7 @@ ssize_t Endpoint::cancel(void* operation_context) noexcept {
     engine_.posted(now, false);
     return 0;
   }
-  const auto result = engine_.fep().ses().cancel(*state_.context, operation_context, now);
+  const auto result = state_.cancel(operation_context, now);
   if (result) engine_.posted(now, false);
   return result ? 0 : to_fi_errno(result.error());
 }

@@ -39,6 +39,7 @@ struct EndpointConfig {
   std::size_t index = 0;               // of a receive context within the identity
   bool shares_tx = false;              // needs a shared transmit context (FI_SHARED_CONTEXT)
   bool shares_rx = false;              // needs a shared receive context
+  bool data_takes_receive = false;     // FI_RX_CQ_DATA
   std::uint64_t caps = 0;
   DeliveryMode mode = DeliveryMode::Rud;
   CmHub* connections = nullptr;  // of an endpoint of FI_EP_MSG

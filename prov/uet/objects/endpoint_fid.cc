@@ -259,6 +259,7 @@ int endpoint_open(fid_domain* domain, fi_info* info, fid_ep** ep, void* context)
     config.rx_size = info->rx_attr->size;
     config.shares_tx = info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
     config.shares_rx = info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
+    config.data_takes_receive = data_take_receives(info->mode | info->rx_attr->mode, *info);
     int result = take_identity(parent, *info, config);
     std::shared_ptr<Endpoint> opened;
     if (result == 0) result = Endpoint::open(parent, config, context, opened);

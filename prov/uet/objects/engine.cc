@@ -11,12 +11,16 @@
 #include <mutex>
 
 #include "nic/interface.h"
+#include "objects/engines.h"
+#include "process/engine_link.h"
 #include "provider.h"
 #include "security/transport_security.h"
 #include "settings/core_config.h"
 #include "settings/getinfo.h"
 
 namespace uet::prov {
+
+constexpr Duration kSiblingRest = std::chrono::milliseconds(1);
 
 // The engines of all domains of the process, so that a fork can mark the child's copies.
 struct ForkRegistry {
@@ -38,6 +42,7 @@ struct ForkRegistry {
     const std::lock_guard guard(mutex);
     engines.remove(engine);
   }
+  void write_stats() noexcept;
 
  private:
   static void before_fork() { instance().mutex.lock(); }
@@ -52,9 +57,11 @@ struct ForkRegistry {
   }
 };
 
-Engine::Engine(const Params& params, fi_threading threading, bool knows_hmem)
+Engine::Engine(const Params& params, fi_threading threading, bool knows_hmem,
+               const EnginePlace& place)
     : params_(params),
       knows_hmem_(knows_hmem),
+      place_(place),
       lock_(threading != FI_THREAD_DOMAIN || params.engine == EngineMode::Thread),
       submissions_(params.engine == EngineMode::Thread, threading) {}
 Engine::~Engine() = default;
@@ -82,11 +89,12 @@ int Engine::open_fep() {
 
 // The NIC's descriptor is watched from the first sleep on: the kernel tells who watches a socket of
 // every packet, at the expense of its sender.
-void Engine::prepare_sleep() {
+bool Engine::prepare_sleep() {
   const nic::NoCancel no_cancel;
   live_.sleeps(*this, clock_now());
   if (!nic_watched_) nic_watched_ = watch(activity_, nic_->wait_fd());
   timer_.arm(!nic_watched_ || nic_->prepare_wait() ? Time{} : next_deadline());
+  return client_ == nullptr || client_->may_sleep();
 }
 
 int Engine::subscribe(EventSubscriber& subscriber) noexcept {
@@ -97,6 +105,10 @@ int Engine::subscribe(EventSubscriber& subscriber) noexcept {
     return -FI_ENOMEM;
   }
   fep_->watch_peers(&events_);
+  if (link_ != nullptr) {
+    link_->contexts().watch_peers(&events_);
+    link_->requests().ask(request_of(Request::WatchPeers));
+  }
   watches_peers_ = params_.keep_alive_ms > 0;  // PDS-234
   if (watches_peers_) nic_->watch_refusals();
   return 0;
@@ -108,7 +120,10 @@ int Engine::need_thread() noexcept {
   return thread_.running() ? 0 : thread_.start(*this);
 }
 
-int Engine::open(std::unique_ptr<nic::Nic> nic, bool thread) {
+int Engine::open(std::unique_ptr<nic::Nic> nic, bool thread, EngineLink* link,
+                 std::string interface) {
+  link_ = link;
+  interface_ = std::move(interface);
   nic_ = std::move(nic);
   int result = open_fep();
   if (result == 0) {
@@ -131,14 +146,21 @@ int Engine::open(std::unique_ptr<nic::Nic> nic, bool thread) {
   return result;
 }
 
-void Engine::close() noexcept {
-  if (!dead()) {
+void Engine::close(ClosePart part) noexcept {
+  if (!dead() && part != ClosePart::Statistics) {
     thread_.stop();
     const Guard guard(lock_);
     fep_->watch_peers(nullptr);
+  }
+  if (!dead() && part == ClosePart::Whole) {
+    const Guard guard(lock_);
     linger([&] { return fep_->ses().idle(); });  // senders wait for messages not received yet
     fep_->begin_close(clock_now());
     linger([&] { return fep_->closed(); });
+  }
+  if (part == ClosePart::Thread) return;
+  if (!dead()) {
+    const Guard guard(lock_);
     if (params_.stats.when == StatsDump::When::Exit) live_.write_counters(*this, "closed");
     if (params_.stats.when == StatsDump::When::Pages) live_.save_page(*this, clock_now());
     live_.close();
@@ -149,10 +171,9 @@ void Engine::close() noexcept {
 
 // Other threads may still run, and one may have ended with the lock in its hands. Of a live page
 // only the name of the file goes, without the lock: other threads may still write the page.
-void Engine::write_stats_at_exit() noexcept UET_NO_THREAD_ANALYSIS {
-  ForkRegistry& registry = ForkRegistry::instance();
-  const std::lock_guard guard(registry.mutex);
-  for (Engine& engine : registry.engines) {
+void ForkRegistry::write_stats() noexcept UET_NO_THREAD_ANALYSIS {
+  const std::lock_guard guard(mutex);
+  for (Engine& engine : engines) {
     const StatsDump::When when = engine.params_.stats.when;
     const bool stats = when == StatsDump::When::Exit || when == StatsDump::When::Pages;
     if (engine.dead()) continue;
@@ -168,8 +189,18 @@ void Engine::write_stats_at_exit() noexcept UET_NO_THREAD_ANALYSIS {
   }
 }
 
+void write_stats_at_exit() noexcept { ForkRegistry::instance().write_stats(); }
+
+// A sibling may be the peer that the caller waits for, and no other thread may make its progress.
 void Engine::rest(Time until) {
   const nic::NoCancel no_cancel;
+  if (place_.siblings != nullptr) {
+    lock_.unlock();
+    const bool busy = place_.siblings->progress_others(*this);
+    lock_.lock();
+    if (busy) return;
+    until = std::min(until, clock_now() + kSiblingRest);
+  }
   if (nic_->prepare_wait()) return;
   const Time deadline = std::min(until, next_deadline());
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock_now());

@@ -32,38 +32,61 @@
 namespace uet::prov {
 
 struct ForkTag;
+class EngineLink;
+class Engines;
 class TransportSecurity;
+
+// As EngineLink::take_events(), for callers that do not know the class.
+bool take_events(EngineLink& link, Time now);
 
 // Work that belongs to each pass of an engine beside that of its FEP. Everything with the lock.
 class PassClient {
  public:
+  // Called before packets are taken: what the client has been told before they came. True if there
+  // was something.
+  virtual bool begin(Time) noexcept { return false; }
   // Called at the end of each pass and of each posting call, where no call of SES is under way.
   virtual void run(Time now) noexcept = 0;
   // When run() must be called at the latest; kNever: not at all.
   virtual Time next_deadline() const noexcept = 0;
   // The host of `peer` has reported that no process has that port (Nic::watch_refusals).
   virtual void refused(const FepAddress&) noexcept {}
+  // The engine's thread is about to sleep. False: there is work, or may be.
+  virtual bool may_sleep() noexcept { return true; }
 
  protected:
   ~PassClient() = default;
 };
 
+// FI_UET_CORES: which of the engines of a domain it is.
+struct EnginePlace {
+  Engines* siblings = nullptr;  // nullptr: the domain has one engine
+  std::size_t number = 0;
+};
+
+// The end of an engine: its thread; its statistics.
+enum class ClosePart : std::uint8_t { Whole, Thread, Statistics };
+
 class Engine final : public ListNode<ForkTag> {
  public:
   // `threading`: fi_domain(3); FI_THREAD_DOMAIN with manual progress needs no lock. `knows_hmem`:
   // see knows_hmem().
-  Engine(const Params& params, fi_threading threading, bool knows_hmem);
+  Engine(const Params& params, fi_threading threading, bool knows_hmem,
+         const EnginePlace& place = {});
   ~Engine();
   // Builds the FEP over `nic`, with a progress thread if `thread`. 0 or a negative fi_errno, with
-  // the reason logged; the engine can only be destroyed then.
-  int open(std::unique_ptr<nic::Nic> nic, bool thread);
+  // the reason logged; the engine can only be destroyed then. `link`: see link(). `interface`: the
+  // name of the one that it uses.
+  int open(std::unique_ptr<nic::Nic> nic, bool thread, EngineLink* link = nullptr,
+           std::string interface = {});
   // Before open(), if `nic` is to be made by it: the engine keeps it as long as the NIC.
   void keep(std::unique_ptr<TransportSecurity> security);
   // nullptr if packets are in clear.
   TransportSecurity* security() UET_REQUIRES(lock_) { return security_.get(); }
   // After a successful open(): ends the thread, and the FEP's work and PDCs as far as peers answer
-  // in time. No object of the domain is left.
-  void close() noexcept;
+  // in time. No object of the domain is left. An owner of several engines calls it for both parts,
+  // and ends their work in between.
+  void close(ClosePart part = ClosePart::Whole) noexcept;
 
   Lock& lock() UET_RETURN_CAPABILITY(lock_) { return lock_; }
 
@@ -76,11 +99,14 @@ class Engine final : public ListNode<ForkTag> {
   // next, since ACKs need packets. A flood ends the pass after kMostBursts.
   bool progress(Time now) UET_REQUIRES(lock_) {
     const Time start = now;
-    const bool submitted = submissions_.active() && submissions_.run(now);
+    const bool submitted = (submissions_.active() && submissions_.run(now)) ||
+                           (link_ != nullptr && take_events(*link_, now)) ||
+                           (client_ != nullptr && client_->begin(now));
     const bool taken = fep_->take(now) || submitted;
     for (unsigned bursts = 1; bursts < kMostBursts && fep_->left_some(start); ++bursts) {
       push_after_take(now);
       now = clock_now();
+      if (client_ != nullptr) client_->begin(now);
       fep_->take(now);
     }
     return end_pass(push_after_take(now) || taken, now);
@@ -110,22 +136,21 @@ class Engine final : public ListNode<ForkTag> {
     return activity_.get();
   }
   int activity_fd() const { return activity_.get(); }
-  void prepare_sleep() UET_REQUIRES(lock_);
+  // FI_UET_ENGINE=process: the way to the engine, of which the NIC is a part; nullptr: none.
+  EngineLink* link() const { return link_; }
+  // False: do not sleep, there is work.
+  bool prepare_sleep() UET_REQUIRES(lock_);
   WorkQueue& works() { return works_; }
   PieceTurns& piece_turns() { return piece_turns_; }
   // A binding that asks for events; 0 or a negative fi_errno. It is removed with the same lock.
   int subscribe(EventSubscriber& subscriber) noexcept UET_REQUIRES(lock_);
   FabricEvents& events() UET_REQUIRES(lock_) { return events_; }
-  // The name of the interface, once and before all others.
-  void set_interface(std::string name) { interface_ = std::move(name); }
   // The most bytes of one RMA message of SES.
   std::uint64_t piece_bytes() const { return piece_bytes_; }
+  const EnginePlace& place() const { return place_; }
   // At most one; nullptr: none any more.
   void attach(PassClient* client) UET_REQUIRES(lock_) { client_ = client; }
   LiveStats& live() UET_REQUIRES(lock_) { return live_; }
-  // The process ends: FI_UET_STATS=exit of the domains that are still open, and the end of their
-  // live pages.
-  static void write_stats_at_exit() noexcept;
   // Starts the progress thread if there is none, because a thread will sleep that cannot make
   // progress. 0 or a negative fi_errno; the caller is alone in here unless it has a lock.
   int need_thread() noexcept;
@@ -183,6 +208,7 @@ class Engine final : public ListNode<ForkTag> {
   const bool knows_hmem_;
   std::uint32_t payload_mtu_ = 0;
   std::uint64_t piece_bytes_ = 0;
+  const EnginePlace place_;
   std::atomic<bool> dead_{false};
   alignas(64) Lock lock_;  // what is above is read by all threads, and written by none
   std::unique_ptr<TransportSecurity> security_;
@@ -204,7 +230,12 @@ class Engine final : public ListNode<ForkTag> {
   std::string interface_;
   FabricEvents events_ UET_GUARDED_BY(lock_);
   PassClient* client_ UET_GUARDED_BY(lock_) = nullptr;
+  EngineLink* link_ = nullptr;
 };
+
+// The process ends: FI_UET_STATS=exit of the domains that are still open, and the end of their live
+// pages.
+void write_stats_at_exit() noexcept;
 
 inline constexpr Duration kClosePatience = std::chrono::milliseconds(250);
 // A turn of linger(), which sleeps at most 10 ms, counts at most so much.

@@ -12,7 +12,7 @@ int EpBindings::bind_cq(Cq& cq, std::uint64_t flags) {
                               (role_ != EndpointRole::Transmit ? FI_RECV : 0);
   const bool tx = (flags & FI_TRANSMIT) != 0;
   const bool rx = (flags & FI_RECV) != 0;
-  if (&cq.engine() != &engine_) {
+  if (!cq.engines().has(engine_)) {
     return refuse_endpoint(
         -FI_EDOMAIN,
         "fi_ep_bind: endpoint: the CQ belongs to another domain; open it on the same domain");
@@ -34,6 +34,7 @@ int EpBindings::bind_cq(Cq& cq, std::uint64_t flags) {
         "fi_ep_bind: endpoint: the CQ cannot hold the operations posted already; bind it earlier");
   }
   holds_.emplace_back(cq.references());
+  cq.report_for(engine_);
   const std::uint64_t always = (flags & FI_SELECTIVE_COMPLETION) != 0 ? 0 : FI_COMPLETION;
   if (tx) {
     tx_cq_ = &cq;
@@ -51,7 +52,7 @@ int EpBindings::bind_counter(Cntr& counter, std::uint64_t flags) {
       FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
   constexpr std::uint64_t kTransmits = FI_SEND | FI_READ | FI_WRITE;
   constexpr std::uint64_t kReceives = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  if (&counter.engine() != &engine_) {
+  if (!counter.engines().has(engine_)) {
     return refuse_endpoint(
         -FI_EDOMAIN,
         "fi_ep_bind: endpoint: the counter belongs to another domain; open it on the same domain");
@@ -71,6 +72,7 @@ int EpBindings::bind_counter(Cntr& counter, std::uint64_t flags) {
   }
   const Guard guard(engine_.lock());
   holds_.emplace_back(counter.references());
+  counter.count_for(engine_);
   for (std::size_t i = 0; i < kCounters; ++i) {
     if ((flags & kBits[i]) != 0) counters_[i] = &counter;
   }

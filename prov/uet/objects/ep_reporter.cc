@@ -51,8 +51,8 @@ void EpReporter::complete_original(const ses::Completion& completion) noexcept {
 void EpReporter::complete(const ses::Completion& completion) noexcept {
   if (connection_ != nullptr && reports_dead_peer(completion)) connection_->note_failure();
   if ((completion.user_flags & kStandsForAnother) != 0) return complete_original(completion);
-  const bool event = completion.kind == ses::Kind::RemoteWrite;
-  if (is_receive(completion.kind)) {
+  const bool event = completion.kind == ses::Kind::RemoteWrite && !completion.took_receive;
+  if (is_receive(completion.kind) || completion.took_receive) {
     bindings_.finish_rx();
   } else if (!event) {
     bindings_.finish_tx();
@@ -135,11 +135,12 @@ void EpReporter::warn_refused(wire::ReturnCode code) const noexcept {
 }
 
 // The sender's address for fi_cq_readerr. False if there is no memory.
-bool EpReporter::keep_sender(const ses::Completion& completion) noexcept {
+bool EpReporter::keep_sender(const ses::Completion& completion, Cq::Entry& entry) noexcept {
   try {
     const auto sender = av::address_of_source(completion.source, completion.source_initiator);
-    bindings_.queue_of(completion.kind)
-        ->keep_error_data(identity_.format().encode(av::complete(sender, first_udp_port())));
+    entry.error_data =
+        bindings_.queue_of(completion.kind)
+            ->keep_error_data(identity_.format().encode(av::complete(sender, first_udp_port())));
     return true;
   } catch (const std::bad_alloc&) {
     return false;
@@ -168,7 +169,7 @@ void EpReporter::describe_receive(const ses::Completion& completion, Cq::Entry& 
     return;
   // fi_cq(3): the message has been received, but the AV does not know its sender.
   entry.err = FI_EADDRNOTAVAIL;
-  entry.has_error_data = keep_sender(completion);
+  entry.has_error_data = keep_sender(completion, entry);
 }
 
 }  // namespace uet::prov

@@ -40,7 +40,7 @@ class EpReporter final : public ses::CompletionSink {
   void count(const ses::Completion& completion, bool good) noexcept;
   bool is_wanted(const ses::Completion& completion, bool is_error) const noexcept;
   void describe_receive(const ses::Completion& completion, Cq::Entry& entry) noexcept;
-  bool keep_sender(const ses::Completion& completion) noexcept;
+  bool keep_sender(const ses::Completion& completion, Cq::Entry& entry) noexcept;
   void warn_refused(wire::ReturnCode code) const noexcept;
 
   const EpState& state_;

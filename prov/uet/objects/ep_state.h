@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "objects/engine.h"
+#include "process/engine_link.h"
 #include "provider.h"
+#include "ses/initiator.h"
 #include "settings/hints.h"
 #include "uet/ses/api.h"
 
@@ -26,6 +28,7 @@ struct EpState {
   ses::ContextConfig config;
   std::vector<JobId> jobs;          // config.more_jobs: the keys of its AV when it was enabled
   ses::Context* context = nullptr;  // nullptr: there was no memory for another one
+  ContextNumber linked = 0;         // its number, if the engine has a link
   const AvFid* av = nullptr;
   bool enabled = false;
   bool may_send = false;  // enabled, and for that
@@ -36,11 +39,36 @@ struct EpState {
 
   bool ended = false;  // its connection has ended
 
+  // As ses::Ses::cancel(), here or in the engine's process. With the domain's lock.
+  Result<void> cancel(void* operation, Time now) const UET_NO_THREAD_ANALYSIS {
+    if (EngineLink* const link = engine.link()) [[unlikely]]
+      return link->cancel(linked, operation);
+    return engine.fep().ses().cancel(*context, operation, now);
+  }
+
+  // The rest as of ses::Ses and ses::Initiator, likewise.
+  void cancel_receives() const UET_NO_THREAD_ANALYSIS {
+    if (EngineLink* const link = engine.link()) return link->cancel_receives(linked);
+    engine.fep().ses().cancel_receives(*context);
+  }
+  void connect(const ses::Peer& to) const UET_NO_THREAD_ANALYSIS {
+    engine.fep().ses().connect(*context, to);
+    if (EngineLink* const link = engine.link()) link->connect(linked, to);
+  }
+  std::size_t outstanding() const UET_NO_THREAD_ANALYSIS {
+    if (EngineLink* const link = engine.link()) return link->contexts().of(linked).transmits;
+    return engine.fep().ses().outstanding(*context);
+  }
+  void request_acks_now() const UET_NO_THREAD_ANALYSIS {
+    if (EngineLink* const link = engine.link()) return link->request_acks_now(linked);
+    engine.fep().ses().initiator().request_acks_now(*context);
+  }
+
   // FI_EP_MSG: it has a peer and no AV.
   bool connects() const { return config.connected; }
   const EndpointType& type() const {
-    if (config.connected) return msg_of(engine.params().profile);
-    return config.mode == DeliveryMode::Uud ? kDgram : rdm_of(engine.params().profile);
+    if (config.connected) return msg_of(engine.params());
+    return config.mode == DeliveryMode::Uud ? dgram_of(engine.params()) : rdm_of(engine.params());
   }
 };
 
@@ -56,6 +84,10 @@ inline int may_defer(const EpState& state) noexcept {
   if (!state.enabled)
     return refuse_endpoint(-FI_EOPBADSTATE,
                            "fi_sendmsg, fi_recvmsg: endpoint: not enabled; call fi_enable first");
+  if (state.engine.place().siblings != nullptr)
+    return refuse_endpoint(-FI_EOPNOTSUPP,
+                           "fi_sendmsg, fi_recvmsg: endpoint: FI_TRIGGER: not with FI_UET_CORES "
+                           "above 1; open one domain for each core");
   if ((state.caps & FI_TRIGGER) != 0) return 0;
   return refuse_endpoint(
       -FI_EINVAL,

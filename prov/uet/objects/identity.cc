@@ -10,6 +10,7 @@
 
 #include "errors.h"
 #include "objects/domain.h"
+#include "process/engine_link.h"
 #include "provider.h"
 
 namespace uet::prov {
@@ -29,18 +30,44 @@ std::uint8_t capabilities_of(const Params& params) {
   return capabilities;
 }
 
+// The engine for an endpoint that wants this name; the endpoint is counted there. If several
+// endpoints are opened with one info, its port means the first of them only: then the name is left
+// open.
+Engine& place(Domain& domain, const fi_info& info, std::size_t count, av::UetAddress& wanted) {
+  Engines& engines = domain.engines();
+  const bool shares = info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT ||
+                      info.ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
+  if (!engines.several() || shares) return engines.seat(engines.first());
+  if (wanted.udp_port == 0) return engines.deal();
+  Engine* const named = engines.at_port(wanted.udp_port);
+  if (named == nullptr) return engines.seat(engines.first());  // where it is refused
+  if (!av::port_name_of(wanted, first_udp_port())) return engines.seat(*named);
+  const ri::ContextName name{av::default_pid_on_fep(wanted.udp_port), wanted.start_resource_index};
+  {
+    const Guard guard(named->lock());
+    if (domain.take_resource_indices(*named, name, count)) {
+      domain.give_back(*named, name, count);
+      return engines.seat(*named);
+    }
+  }
+  wanted = {};
+  return engines.deal();
+}
+
 }  // namespace
 
-Identity::Identity(Domain& domain, JobId job, bool has_auth_key)
+Identity::Identity(Domain& domain, Engine& engine, JobId job, bool has_auth_key)
     : domain_(domain),
-      engine_(domain.engine()),
+      engine_(engine),
       hold_(domain.references()),
       job_(job),
       has_auth_key_(has_auth_key) {}
 
 const AddressFormat& Identity::format() const { return domain_.format(); }
 
-int Identity::make(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out) {
+template <class Choose>
+int Identity::make(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out,
+                   Choose choose) {
   JobId job = domain.job();
   if (info.ep_attr->type == FI_EP_DGRAM && domain.engine().params().core.pds.refuses_replayable) {
     return refuse_identity(-FI_EOPNOTSUPP,
@@ -60,7 +87,7 @@ int Identity::make(Domain& domain, const fi_info& info, std::shared_ptr<Identity
     }
   }
   const bool has_key = info.ep_attr->auth_key_size != 0 || domain.auth_job().has_value();
-  out.reset(new Identity(domain, job, has_key));
+  out.reset(new Identity(domain, choose(), job, has_key));
   return 0;
 }
 
@@ -76,9 +103,10 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
     wanted = *decoded;
   }
   std::shared_ptr<Identity> identity;
-  if (const int result = make(domain, info, identity); result != 0) return result;
+  const auto choose = [&]() -> Engine& { return place(domain, info, count, wanted); };
+  if (const int result = make(domain, info, identity, choose); result != 0) return result;
   Identity& self = *identity;
-  const Guard guard(self.domain_.lock());
+  const Guard guard(self.engine_.lock());
   const int result = self.take_name(wanted, count, false);
   if (result == 0) out = identity;
   return result;
@@ -86,16 +114,17 @@ int Identity::take(Domain& domain, const fi_info& info, std::size_t count,
 
 int Identity::take_any(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out) {
   std::shared_ptr<Identity> identity;
-  if (const int result = make(domain, info, identity); result != 0) return result;
+  const auto choose = [&]() -> Engine& { return domain.engines().seat(domain.engine()); };
+  if (const int result = make(domain, info, identity, choose); result != 0) return result;
   Identity& self = *identity;
-  const Guard guard(self.domain_.lock());
+  const Guard guard(self.engine_.lock());
   const int result = self.take_first();
   if (result == 0) out = identity;
   return result;
 }
 
 int Identity::take_first() {
-  const auto taken = domain_.take_resource_indices({}, 1, true);
+  const auto taken = domain_.take_resource_indices(engine_, {}, 1, true);
   if (!taken)
     return refuse_identity(-FI_ENOSPC,
                            "fi_endpoint: resource indices: all are in use; close an endpoint");
@@ -107,13 +136,13 @@ int Identity::take_first() {
 }
 
 int Identity::rename(const av::UetAddress& wanted) {
-  const Guard guard(domain_.lock());
+  const Guard guard(engine_.lock());
   const ri::ContextName old = context_name();
-  domain_.give_back(old, count_);
+  domain_.give_back(engine_, old, count_);
   const int result = take_name(wanted, count_, true);
   // The old indices are still free: no other thread could take them under the lock.
-  if (result != 0) (void)domain_.take_resource_indices(old, count_).ok();
-  if (result == 0) domain_.move_regions(old, context_name());
+  if (result != 0) (void)domain_.take_resource_indices(engine_, old, count_).ok();
+  if (result == 0) move_regions(old, context_name());
   return result;
 }
 
@@ -140,8 +169,8 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
     const bool pid = !by_port && wanted.has(av::kPidOnFepValid);
     asked = {pid ? wanted.pid_on_fep : own, wanted.start_resource_index};
   }
-  auto taken = domain_.take_resource_indices(asked, count);
-  if (!taken && by_port && !exact) taken = domain_.take_resource_indices({}, count);
+  auto taken = domain_.take_resource_indices(engine_, asked, count);
+  if (!taken && by_port && !exact) taken = domain_.take_resource_indices(engine_, {}, count);
   if (!taken)
     return refuse_identity(
         to_fi_errno(taken.error()),
@@ -158,7 +187,7 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
     if (wanted.has(av::kAbsolute)) name.flags |= av::kAbsolute;
   }
   if (!domain_.format().can_name(name)) {
-    domain_.give_back({name.pid_on_fep, name.start_resource_index}, count);
+    domain_.give_back(engine_, {name.pid_on_fep, name.start_resource_index}, count);
     return refuse_identity(
         -FI_EADDRNOTAVAIL,
         "fi_endpoint: addr_format: cannot express the address; use FI_ADDR_UET or FI_ADDR_STR");
@@ -168,11 +197,18 @@ int Identity::take_name(const av::UetAddress& wanted, std::size_t count, bool ex
   return 0;
 }
 
+// As ri::MrTable::move_context.
+void Identity::move_regions(const ri::ContextName& from, const std::optional<ri::ContextName>& to) {
+  engine_.fep().regions().move_context(from, to);
+  if (EngineLink* const link = engine_.link()) link->requests().move_context(from, to);
+}
+
 Identity::~Identity() {
+  domain_.engines().leave(engine_);
   if (engine_.dead()) return;
-  const Guard guard(domain_.lock());
-  domain_.move_regions(context_name(), std::nullopt);
-  domain_.give_back(context_name(), count_);
+  const Guard guard(engine_.lock());
+  move_regions(context_name(), std::nullopt);
+  domain_.give_back(engine_, context_name(), count_);
 }
 
 int Identity::get_name(void* address, std::size_t* length, const av::UetAddress* shown) const {

@@ -6,6 +6,7 @@
 #include <rdma/fabric.h>
 
 #include <memory>
+#include <optional>
 
 #include "av/address.h"
 #include "objects/domain.h"
@@ -21,11 +22,13 @@ class Identity {
   // else the first that are free (SES-15). An index that only follows from a port says where to
   // look first, so that several endpoints can be opened with one fi_info. 0 or a negative fi_errno,
   // with the reason logged: -FI_EADDRINUSE; -FI_EADDRNOTAVAIL for another IP address or UDP port
-  // than the domain's, and for ids that its address format cannot express.
+  // than the domain's, and for ids that its address format cannot express. Of several engines
+  // (FI_UET_CORES) the one whose port is named, else the one with fewest endpoints; the first for
+  // what endpoints share.
   static int take(Domain& domain, const fi_info& info, std::size_t count,
                   std::shared_ptr<Identity>& out);
-  // The first index that is free, whether or not the address format can express it: for endpoints
-  // whose peers learn the address otherwise.
+  // The first index of the first engine that is free, whether or not the address format can express
+  // it: for endpoints whose peers learn the address otherwise.
   static int take_any(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out);
   // Takes another name instead, exactly as `wanted` says. Names that take refuses are refused
   // here too; the old name stays then.
@@ -35,6 +38,7 @@ class Identity {
   Identity(const Identity&) = delete;
   Identity& operator=(const Identity&) = delete;
 
+  Engine& engine() const { return engine_; }
   JobId job() const { return job_; }
   // The job was given as auth_key: no other may send to it.
   bool has_auth_key() const { return has_auth_key_; }
@@ -56,11 +60,16 @@ class Identity {
   int get_name(void* address, std::size_t* length, const av::UetAddress* shown = nullptr) const;
 
  private:
-  static int make(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out);
+  // `choose`: gives the engine, in which it is counted then.
+  template <class Choose>
+  static int make(Domain& domain, const fi_info& info, std::shared_ptr<Identity>& out,
+                  Choose choose);
   int take_name(const av::UetAddress& wanted, std::size_t count, bool exact)
-      UET_REQUIRES(domain_.lock());
-  int take_first() UET_REQUIRES(domain_.lock());
-  Identity(Domain& domain, JobId job, bool has_auth_key);
+      UET_REQUIRES(engine_.lock());
+  int take_first() UET_REQUIRES(engine_.lock());
+  void move_regions(const ri::ContextName& from, const std::optional<ri::ContextName>& to)
+      UET_REQUIRES(engine_.lock());
+  Identity(Domain& domain, Engine& engine, JobId job, bool has_auth_key);
 
   Domain& domain_;
   Engine& engine_;

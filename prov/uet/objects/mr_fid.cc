@@ -108,7 +108,11 @@ int check_attr(const fi_mr_attr& attr, std::uint64_t flags, Domain& domain) {
 }  // namespace
 
 Mr::Mr(Domain& domain, const fi_mr_attr& attr, std::uint64_t flags)
-    : fid_mr{}, domain_(domain), engine_(domain.engine()), flags_(flags) {
+    : fid_mr{},
+      domain_(domain),
+      engines_(domain.engines()),
+      engine_(domain.engine()),
+      flags_(flags) {
   fid.fclass = FI_CLASS_MR;
   fid.context = attr.context;
   fid.ops = &mr_fid_ops;
@@ -163,7 +167,7 @@ int Mr::find_key(const fi_mr_attr& attr, std::optional<JobId>& job) {
   }
   MrAuthKey key;
   std::memcpy(&key, attr.auth_key, sizeof key);
-  if (key.av == nullptr || &AvFid::from(key.av).engine() != &engine_) {
+  if (key.av == nullptr || &AvFid::from(key.av).engines() != &engines_) {
     return refuse_mr(-FI_EINVAL,
                      "fi_mr_regattr: fi_mr_auth_key: not an AV of this domain; pass one that is");
   }
@@ -214,13 +218,19 @@ int Mr::enter(const fi_mr_attr& attr) {
   enabled_ = !domain_.mr_mode_has(FI_MR_ENDPOINT) &&
              !(domain_.mr_mode_has(FI_MR_RMA_EVENT) && (flags_ & FI_RMA_EVENT) != 0);
   region.enabled = enabled_;
-  const Guard guard(engine_.lock(), engine_.lock().called_out());
+  const AllLocks guard(engines_, engine_.lock().called_out());
+  return enter_under_key(region, attr.requested_key);
+}
+
+// With all locks: the first engine or the application chooses the key.
+int Mr::enter_under_key(const ri::MemoryRegion& region,
+                        std::uint64_t requested_key) UET_NO_THREAD_ANALYSIS {
   if (domain_.mr_mode_has(FI_MR_PROV_KEY)) {
     const auto added = engine_.fep().regions().add(region);
     if (!added) return to_fi_errno(added.error());
     key = added.value().value;
   } else {
-    key = attr.requested_key;
+    key = requested_key;
     if (region.access == 0) return 0;
     const auto added = engine_.fep().regions().add_with_key(region, Rkey{key});
     if (!added) {
@@ -230,14 +240,45 @@ int Mr::enter(const fi_mr_attr& attr) {
       return added.error() == Error::Invalid ? -FI_EKEYREJECTED : to_fi_errno(added.error());
     }
   }
-  entered_ = true;
+  int result = enter_in_engine(region);
+  if (result == 0) result = enter_in_siblings(region);
+  entered_ = result == 0;
+  return result;
+}
+
+// Peers of all endpoints of the domain reach it by the one key.
+int Mr::enter_in_siblings(const ri::MemoryRegion& region) UET_NO_THREAD_ANALYSIS {
+  for (std::size_t number = 1; number < engines_.size(); ++number) {
+    const auto adopted = engines_.at(number).fep().regions().adopt(region, Rkey{key});
+    if (adopted) continue;
+    while (number-- > 0) remove_from(engines_.at(number));
+    return refuse_mr(
+        to_fi_errno(adopted.error()),
+        "fi_mr_reg: region: refused by an engine of FI_UET_CORES; close other regions");
+  }
   return 0;
+}
+
+void Mr::remove_from(Engine& engine) UET_NO_THREAD_ANALYSIS {
+  [[maybe_unused]] const auto removed = engine.fep().regions().remove(Rkey{key});
+  UET_ASSERT(removed.ok());
+}
+
+// With the lock, as entering it here. 0 or a negative fi_errno; then it is not entered here either.
+int Mr::enter_in_engine(const ri::MemoryRegion& region) UET_NO_THREAD_ANALYSIS {
+  EngineLink* const link = engine_.link();
+  if (link == nullptr) return 0;
+  const Result<void> added = link->requests().add_region(region, Rkey{key});
+  if (added) return 0;
+  remove_from(engine_);
+  return refuse_mr(to_fi_errno(added.error()),
+                   "fi_mr_reg: region: refused by the engine; look at the output of uet_engine");
 }
 
 // fi_mr(3), base_mr: whose memory it is follows from the base; bounds and rights are its own.
 int Mr::find_part(const fi_mr_attr& attr, const fid_mr& base) {
   const Mr& whole = static_cast<const Mr&>(base);
-  if (&whole.engine_ != &engine_) {
+  if (&whole.engines_ != &engines_) {
     return refuse_mr(-FI_EDOMAIN,
                      "fi_mr_regattr: base_mr: belongs to another domain; pass one of this domain");
   }
@@ -309,27 +350,32 @@ void Mr::tell_nic_of_device(const fi_mr_attr& attr) {
 int Mr::close() noexcept {
   if (parts_.any()) return -FI_EBUSY;
   if ((entered_ || nic_memory_ != 0) && !engine_.dead()) {
-    const Guard guard(engine_.lock(), engine_.lock().called_out());
+    const AllLocks guard(engines_, engine_.lock().called_out());
     if (nic_memory_ != 0) engine_.nic().forget_memory(nic_memory_);
     if (entered_) {
-      [[maybe_unused]] const auto removed = engine_.fep().regions().remove(Rkey{key});
-      UET_ASSERT(removed.ok());
+      if (EngineLink* const link = engine_.link()) link->requests().remove_region(Rkey{key});
+      for (const auto& engine : engines_) remove_from(*engine);
     }
   }
   delete this;
   return 0;
 }
 
+// `change` gets the region of each engine, and the engine.
 template <class Change>
-void Mr::change_region(Change change) {
+void Mr::change_region(Change change) UET_NO_THREAD_ANALYSIS {
   if (!entered_) return;
-  const Guard guard(engine_.lock());
-  change(*engine_.fep().regions().find(Rkey{key}));
+  const AllLocks guard(engines_);
+  for (const auto& engine : engines_) {
+    ri::MemoryRegion& region = *engine->fep().regions().find(Rkey{key});
+    change(region, *engine);
+    if (EngineLink* const link = engine->link()) link->requests().change_region(region, Rkey{key});
+  }
 }
 
 int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
   constexpr std::uint64_t kEvents = FI_REMOTE_READ | FI_REMOTE_WRITE;
-  if (&counter.engine() != &engine_) {
+  if (&counter.engines() != &engines_) {
     return refuse_mr(
         -FI_EDOMAIN,
         "fi_mr_bind: region: the counter belongs to another domain; open it on the same domain");
@@ -352,7 +398,8 @@ int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
         "fi_mr_bind: region: a counter is bound for these flags already; bind one for each flag");
   }
   Hold hold(counter.references());
-  const Guard guard(engine_.lock());
+  const AllLocks guard(engines_);
+  counter.count_for_all();
   if (read) {
     remote_read_ = &counter;
     holds_[1] = std::move(hold);
@@ -368,7 +415,7 @@ int Mr::bind_counter(Cntr& counter, std::uint64_t flags) {
 // may close first (fi_mr(3)): then no peer reaches the region any more (Identity).
 int Mr::bind_endpoint(Engine& engine, const ri::ContextName& first, std::size_t count,
                       std::uint64_t flags) {
-  if (&engine != &engine_) {
+  if (!engines_.has(engine)) {
     return refuse_mr(
         -FI_EDOMAIN,
         "fi_mr_bind: region: the endpoint belongs to another domain; open it on the same domain");
@@ -382,7 +429,11 @@ int Mr::bind_endpoint(Engine& engine, const ri::ContextName& first, std::size_t 
                      "fi_mr_bind: region: enabled already; bind before fi_mr_enable");
   }
   bound_ = true;
-  change_region([&](ri::MemoryRegion& region) {
+  change_region([&](ri::MemoryRegion& region, const Engine& of_region) {
+    if (&of_region != &engine) {  // no peer of its endpoints reaches the region any more
+      region.access = 0;
+      return;
+    }
     region.ri = first.index;
     region.pid = first.pid;
     region.ri_count = static_cast<std::uint16_t>(count);
@@ -420,7 +471,7 @@ int Mr::enable() {
         "fi_mr_enable: region: no endpoint is bound (FI_MR_ENDPOINT); call fi_mr_bind first");
   }
   enabled_ = true;
-  change_region([](ri::MemoryRegion& region) { region.enabled = true; });
+  change_region([](ri::MemoryRegion& region, const Engine&) { region.enabled = true; });
   return 0;
 }
 

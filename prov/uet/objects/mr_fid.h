@@ -13,7 +13,7 @@
 #include "hmem/dmabuf.h"
 #include "hmem/nic_read.h"
 #include "objects/cntr.h"
-#include "objects/engine.h"
+#include "objects/engines.h"
 #include "objects/references.h"
 
 namespace uet::prov {
@@ -60,7 +60,7 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   int enable();
   int get_raw(const struct fi_mr_raw_attr& request) const noexcept;
 
-  // ri::AccessObserver, under the domain's lock.
+  // ri::AccessObserver, under the lock of an engine.
   void accessed(std::uint8_t access, std::uint64_t length) noexcept override;
   void accessed_part(std::uint8_t access, std::uint64_t length) noexcept override;
 
@@ -71,6 +71,10 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   int map_dmabuf(const fi_mr_attr& attr, const MrDmabuf& buffer);
   int find_key(const fi_mr_attr& attr, std::optional<JobId>& job);
   int enter(const fi_mr_attr& attr);
+  int enter_under_key(const ri::MemoryRegion& region, std::uint64_t requested_key);
+  int enter_in_engine(const ri::MemoryRegion& region);
+  int enter_in_siblings(const ri::MemoryRegion& region);
+  void remove_from(Engine& engine);
   void tell_nic(const fi_mr_attr& attr);
   void tell_nic_of_device(const fi_mr_attr& attr);
   int bind_counter(Cntr& counter, std::uint64_t flags);
@@ -80,7 +84,8 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   void change_region(Change change);
 
   Domain& domain_;
-  Engine& engine_;
+  Engines& engines_;
+  Engine& engine_;             // the first
   std::array<Hold, 4> holds_;  // domain, two counters, the region that it is a part of
   mutable References parts_;   // regions that are parts of it
   std::uint64_t flags_;

@@ -15,6 +15,7 @@
 #include "nic/interface.h"
 #include "nic/rails.h"
 #include "nic/registry.h"
+#include "process/link_nic.h"
 #include "provider.h"
 #include "security/auth_key.h"
 #include "settings/core_config.h"
@@ -114,6 +115,33 @@ std::vector<nic::Interface> rails_of(const fi_info& info) {
   return members.size() > 1 ? std::move(members) : std::vector<nic::Interface>{};
 }
 
+// The NIC is the engine's.
+int open_link(const fi_info& info, const Params& params, const av::UetAddress& source,
+              const char* caller, bool any_port, OpenedNic& out) {
+  std::unique_ptr<EngineLink> link;
+  std::string message;
+  FepAddress at{.ip = source.fabric_address, .port = source.udp_port};
+  int result = EngineLink::open(info, params, at, link, message);
+  if (result == -FI_EADDRINUSE && any_port && at.port != 0) {
+    message.clear();
+    at.port = 0;
+    result = EngineLink::open(info, params, at, link, message);
+  }
+  if (result == 0 && link->payload_mtu() != payload_mtu(params, link->caps().ip_mtu)) {
+    message =
+        "FI_UET_ENGINE=process: the engine has another payload MTU; set FI_UET_PAYLOAD_MTU and "
+        "FI_UET_CRC alike for both";
+    result = -FI_EINVAL;
+  }
+  if (result != 0) {
+    FI_WARN(&provider, FI_LOG_DOMAIN, "%s: %s\n", caller, message.c_str());
+    return result;
+  }
+  out.link = link.get();
+  out.nic = std::make_unique<LinkNic>(std::move(link));
+  return 0;
+}
+
 }  // namespace
 
 bool wants_thread(const fi_info& info) {
@@ -126,6 +154,11 @@ std::optional<std::uint32_t> Protection::sdi() const {
 }
 
 int open_protection(const fi_info& info, Params& params, const char* caller, Protection& out) {
+  if (params.engine == EngineMode::Process) {  // keys and statistics are the engine's
+    params.tss = TssMode::Off;
+    params.live_statistics = false;
+    params.stats = {};
+  }
   const fi_domain_attr& attr = *info.domain_attr;
   std::optional<SecureIdentity> identity;
   if (attr.auth_key_size != 0 && attr.auth_key_size != kAvAuthKey) {
@@ -159,7 +192,7 @@ int open_protection(const fi_info& info, Params& params, const char* caller, Pro
   return 0;
 }
 
-int open_nic(const fi_info& info, const Params& params, const char* caller, bool any_port,
+int open_nic(const fi_info& info, const Params& params, const char* caller, PortChoice port,
              const NicSecurity& security, OpenedNic& out) {
   const auto source = source_of(info, params);
   if (!source) {
@@ -181,11 +214,15 @@ int open_nic(const fi_info& info, const Params& params, const char* caller, bool
     return -FI_EINVAL;
   }
   out.format = *format;
+  if (params.engine == EngineMode::Process) {
+    return open_link(info, params, *source, caller, port == PortChoice::NamedOrAny, out);
+  }
   // The info says which one it was made for (nic_attr.h); FI_UET_NIC may have changed since.
   const bool named = info.nic != nullptr && info.nic->device_attr != nullptr &&
                      info.nic->device_attr->driver != nullptr;
   const std::string back_end = named ? info.nic->device_attr->driver : params.nic;
   nic::NicConfig config = nic_config(params, back_end, *source);
+  if (port == PortChoice::Any) config.port = 0;
   config.report_mode = [&back_end](const std::string& way) {
     FI_INFO(&provider, FI_LOG_DOMAIN, "FI_UET_NIC=%s: %s\n", back_end.c_str(), way.c_str());
   };
@@ -209,7 +246,8 @@ int open_nic(const fi_info& info, const Params& params, const char* caller, bool
                          : open_rails_at_common_port(rails, config, message);
   };
   auto nic = open();
-  if (!nic && nic.error() == Error::AddressInUse && any_port && config.port != 0) {
+  if (!nic && nic.error() == Error::AddressInUse && port == PortChoice::NamedOrAny &&
+      config.port != 0) {
     message.clear();
     config.port = 0;
     nic = open();

@@ -16,8 +16,11 @@
 
 namespace uet::prov {
 
+class EngineLink;
+
 struct OpenedNic {
   std::unique_ptr<nic::Nic> nic;
+  EngineLink* link = nullptr;  // FI_UET_ENGINE=process: a part of `nic`
   AddressFormat format;
 };
 
@@ -44,10 +47,13 @@ struct Protection {
 // the reason logged.
 int open_protection(const fi_info& info, Params& params, const char* caller, Protection& out);
 
+// Which UDP port a NIC takes: that of src_addr if it names one; that one, or any other if it is in
+// use; or any.
+enum class PortChoice : std::uint8_t { Named, NamedOrAny, Any };
+
 // Opens the NIC that the info names; `caller` (fi_domain ...) begins the log lines. 0 or a negative
-// fi_errno, with the reason logged. `any_port`: if the port of src_addr is in use, another one
-// serves as well.
-int open_nic(const fi_info& info, const Params& params, const char* caller, bool any_port,
+// fi_errno, with the reason logged.
+int open_nic(const fi_info& info, const Params& params, const char* caller, PortChoice port,
              const NicSecurity& security, OpenedNic& out);
 
 // Has the application asked for a progress thread?

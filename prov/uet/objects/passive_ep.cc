@@ -221,9 +221,11 @@ PassiveEndpoint::Station::Station(PassiveEndpoint& pep, const Params& params,
                                   fi_threading threading)
     : owner(pep), engine(params, threading, false) {}
 
-int PassiveEndpoint::Station::open(std::unique_ptr<nic::Nic> nic, const av::UetAddress& wanted,
-                                   JobId job, bool thread) UET_NO_THREAD_ANALYSIS {
-  if (const int result = engine.open(std::move(nic), thread); result != 0) return result;
+int PassiveEndpoint::Station::open(OpenedNic& from, const av::UetAddress& wanted, JobId job,
+                                   bool thread) UET_NO_THREAD_ANALYSIS {
+  if (const int result = engine.open(std::move(from.nic), thread, from.link); result != 0) {
+    return result;
+  }
   opened = true;
   name = listener_name(engine.local_address(), wanted);
   const Guard guard(engine.lock());
@@ -276,7 +278,8 @@ int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
   if (result != 0) return result;
   const JobId job = protection.job.value_or(JobId{static_cast<std::uint32_t>(params->job_id)});
   OpenedNic opened;
-  result = open_nic(*info_, *params, "fi_passive_ep", false, protection.of_nic(), opened);
+  result =
+      open_nic(*info_, *params, "fi_passive_ep", PortChoice::Named, protection.of_nic(), opened);
   if (result != 0) return result;
   std::optional<av::UetAddress> wanted;
   if (info_->src_addr != nullptr) {
@@ -284,8 +287,7 @@ int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
   }
   auto station = std::make_unique<Station>(*this, *params, info_->domain_attr->threading);
   station->engine.keep(std::move(protection.security));
-  result = station->open(std::move(opened.nic), wanted.value_or(av::UetAddress{}), job,
-                         wants_thread(*info_));
+  result = station->open(opened, wanted.value_or(av::UetAddress{}), job, wants_thread(*info_));
   if (result != 0) return result;
   if (!opened.format.can_name(station->name)) {
     return refuse_passive_ep(

@@ -30,6 +30,7 @@ int passive_ep_open(fid_fabric* fabric, fi_info* info, fid_pep** pep, void* cont
 // that has an answer already. The inner nullopt: its initiator has withdrawn it.
 std::optional<std::optional<cm::PeerRequest>> take_request(struct fid* handle);
 
+struct OpenedNic;
 class PassiveEndpoint final : public fid_pep {
  public:
   static PassiveEndpoint& from(struct fid* fid) {
@@ -65,7 +66,7 @@ class PassiveEndpoint final : public fid_pep {
   struct Station final : PassClient {
     Station(PassiveEndpoint& owner, const Params& params, fi_threading threading);
     ~Station();
-    int open(std::unique_ptr<nic::Nic> nic, const av::UetAddress& wanted, JobId job, bool thread);
+    int open(OpenedNic& from, const av::UetAddress& wanted, JobId job, bool thread);
     void run(Time now) noexcept override;
     Time next_deadline() const noexcept override { return port->next_deadline(); }
 

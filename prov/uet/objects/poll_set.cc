@@ -51,7 +51,7 @@ int refuse_poll_set(int error, const char* why) noexcept {
 }  // namespace
 
 PollSet::PollSet(Domain& domain)
-    : fid_poll{}, engine_(domain.engine()), hold_(domain.references()) {
+    : fid_poll{}, engines_(domain.engines()), engine_(domain.engine()), hold_(domain.references()) {
   fid.fclass = FI_CLASS_POLL;
   fid.ops = &poll_set_fid_ops;
   ops = &poll_set_ops;
@@ -71,8 +71,8 @@ int PollSet::add(struct fid* member, std::uint64_t flags) noexcept {
                            "fi_poll_add: poll set: neither CQ nor counter, or flags; add CQs and "
                            "counters with flags 0");
   }
-  Engine& its_engine = is_queue ? Cq::from(member).engine() : Cntr::from(member).engine();
-  if (&its_engine != &engine_)
+  const Engines& its = is_queue ? Cq::from(member).engines() : Cntr::from(member).engines();
+  if (&its != &engines_)
     return refuse_poll_set(
         -FI_EDOMAIN,
         "fi_poll_add: poll set: the object belongs to another domain; add those of one domain");
@@ -101,6 +101,7 @@ int PollSet::remove(struct fid* member, std::uint64_t flags) noexcept {
 
 int PollSet::poll(void** contexts, int count) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (engines_.several()) engines_.progress_others(engine_);
   const Guard guard(engine_.lock());
   engine_.progress(clock_now());
   int found = 0;

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "objects/engine.h"
+#include "objects/engines.h"
 #include "objects/references.h"
 
 namespace uet::prov {
@@ -34,9 +34,10 @@ class PollSet final : public fid_poll {
     struct fid* fid;
     Hold hold;
   };
-  Engine& engine_;
+  Engines& engines_;
+  Engine& engine_;  // the first
   Hold hold_;
-  std::vector<Member> members_;  // with the domain's lock
+  std::vector<Member> members_;  // with its lock
 };
 
 }  // namespace uet::prov

@@ -17,6 +17,7 @@
 #include "objects/av_fid.h"
 #include "objects/engine.h"
 #include "objects/ep_options.h"
+#include "process/engine_link.h"
 #include "provider.h"
 #include "settings/hints.h"
 #include "uet/ses/api.h"
@@ -94,7 +95,30 @@ Op operation_of(const RxCall& call, const RxSource& source) {
   return op;
 }
 
-// `queue`: a context or a queue of SES. With the lock, which the analysis does not see.
+// The context of an endpoint that an engine in another process has.
+struct LinkedContext {
+  EngineLink& link;
+  ContextNumber number;
+};
+
+// As ses::Ses::receive() and peek(): to a context or a queue of SES, or to the engine.
+template <class Queue>
+Result<void> start(ses::Ses& ses, Queue& queue, const ses::ReceiveOp& op, Time now) {
+  return ses.receive(queue, op, now);
+}
+template <class Queue>
+Result<void> start(ses::Ses& ses, Queue& queue, const ses::PeekOp& op, Time now) {
+  return ses.peek(queue, op, now);
+}
+inline Result<void> start(ses::Ses&, const LinkedContext& to, const ses::ReceiveOp& op, Time) {
+  return to.link.receive(to.number, op);
+}
+inline Result<void> start(ses::Ses&, const LinkedContext& to, const ses::PeekOp& op, Time) {
+  return to.link.peek(to.number, op);
+}
+
+// `queue`: a context or a queue of SES, or a LinkedContext. With the lock, which the analysis does
+// not see.
 template <class Queue>
 Result<void> hand_over(Engine& engine, Queue& queue, const RxCall& call,
                        const ReceiveSettings& settings, const RxSource& source,
@@ -106,7 +130,7 @@ Result<void> hand_over(Engine& engine, Queue& queue, const RxCall& call,
     op.claimed = (call.flags & FI_PEEK) == 0;
     op.claim = !op.claimed && (call.flags & FI_CLAIM) != 0;
     op.discard = (call.flags & FI_DISCARD) != 0;
-    return ses.peek(queue, op, now);
+    return prov::start(ses, queue, op, now);
   }
   Slices slices;
   fill_slices(call.iov, call.count, slices);
@@ -120,7 +144,7 @@ Result<void> hand_over(Engine& engine, Queue& queue, const RxCall& call,
   op.claim = (call.flags & FI_CLAIM) != 0;
   op.multi = (call.flags & FI_MULTI_RECV) != 0;
   op.min_free = settings.min_multi_receive;
-  return ses.receive(queue, op, now);
+  return prov::start(ses, queue, op, now);
 }
 
 // Logs why a receive call is refused; returns `error`.

@@ -88,8 +88,7 @@ int DomainProfile::close() noexcept {
 std::vector<std::uint64_t> DomainProfile::values() {
   Engine& engine = domain_.engine();
   if (engine.dead()) return std::vector<std::uint64_t>(counter_names().size());
-  const Guard guard(engine.lock());
-  return counter_values(engine);
+  return counter_values(domain_.engines());
 }
 
 void DomainProfile::reset() { before_ = values(); }

@@ -17,6 +17,14 @@ namespace {
 
 constexpr int kIdlePasses = 20;  // before it sleeps
 
+// FI_UET_CORES: the engines take the processors in turn.
+void keep_one(cpu_set_t& processors, std::size_t number) {
+  std::size_t left = number % static_cast<std::size_t>(CPU_COUNT(&processors));
+  for (int each = 0; each < CPU_SETSIZE; ++each) {
+    if (CPU_ISSET(each, &processors) && left-- != 0) CPU_CLR(each, &processors);
+  }
+}
+
 }  // namespace
 
 int ProgressThread::start(Engine& engine) noexcept {
@@ -24,6 +32,7 @@ int ProgressThread::start(Engine& engine) noexcept {
   engine.submissions().wake_by([](void* self) noexcept { static_cast<Thread*>(self)->wake(); },
                                &thread_);
   const int error = thread_.start(loop, this);
+  engine.submissions().set_doorbell(thread_.wake_fd().get());
   if (error != 0) FI_WARN(&provider, FI_LOG_DOMAIN, "no progress thread: %s\n", strerror(error));
   return -error;
 }
@@ -33,8 +42,9 @@ void ProgressThread::loop(void* self) noexcept { static_cast<ProgressThread*>(se
 // FI_UET_ENGINE_CPUS, and a name for tools that list threads.
 void ProgressThread::place() noexcept {
   pthread_setname_np(pthread_self(), "uet-engine");
-  const auto processors = parse_cpus(engine_->params().engine_cpus);
+  auto processors = parse_cpus(engine_->params().engine_cpus);
   if (!processors) return;
+  if (engine_->params().cores > 1) keep_one(*processors, engine_->place().number);
   if (sched_setaffinity(0, sizeof *processors, &*processors) == 0) return;
   FI_WARN(&provider, FI_LOG_DOMAIN,
           "fi_domain: FI_UET_ENGINE_CPUS=%s: %s; name processors that this process may use\n",
@@ -42,8 +52,7 @@ void ProgressThread::place() noexcept {
 }
 
 bool ProgressThread::prepare_sleep() noexcept {
-  engine_->prepare_sleep();
-  return engine_->submissions().arm();
+  return engine_->prepare_sleep() && engine_->submissions().arm();
 }
 
 void ProgressThread::run() noexcept {

@@ -82,9 +82,8 @@ std::size_t at_least_one(std::size_t asked) { return std::max<std::size_t>(asked
 ScalableEndpoint::ScalableEndpoint(Domain& domain, const fi_info& info, void* context)
     : fid_ep{},
       domain_(domain),
-      engine_(domain.engine()),
       hold_(domain.references()),
-      type_(wanted_type(&info, engine_.params().profile)),
+      type_(wanted_type(&info, domain.engine().params())),
       tx_attr_(*info.tx_attr),
       rx_attr_(*info.rx_attr),
       tx_(at_least_one(info.ep_attr->tx_ctx_cnt)),
@@ -129,10 +128,10 @@ int ScalableEndpoint::close() noexcept {
 }
 
 int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
-  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (engine().dead()) return -FI_EOPNOTSUPP;
   switch (other->fclass) {
     case FI_CLASS_EQ:
-      return eq_.open(Eq::from(other), engine_);
+      return eq_.open(Eq::from(other), engine());
     case FI_CLASS_MR:
       return other->ops->bind(other, &fid, flags);
     case FI_CLASS_AV:
@@ -143,7 +142,7 @@ int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
           "fi_scalable_ep_bind: scalable endpoint: not an AV; bind other objects to its contexts");
   }
   AvFid& av = AvFid::from(other);
-  if (&av.engine() != &engine_)
+  if (!av.engines().has(engine()))
     return refuse_scalable_ep(-FI_EDOMAIN,
                               "fi_scalable_ep_bind: scalable endpoint: the AV belongs to another "
                               "domain; open it on the same domain");
@@ -158,7 +157,7 @@ int ScalableEndpoint::bind(struct fid* other, std::uint64_t flags) {
 
 // Its contexts are what is enabled.
 int ScalableEndpoint::control(int command) noexcept {
-  if (engine_.dead()) return -FI_EOPNOTSUPP;
+  if (engine().dead()) return -FI_EOPNOTSUPP;
   if (command != FI_ENABLE) return -FI_ENOSYS;
   return av_ != nullptr
              ? 0
@@ -181,6 +180,7 @@ EndpointConfig ScalableEndpoint::config_of(EndpointRole role, const fi_tx_attr& 
   config.rx_iov_limit = rx.iov_limit;
   config.tx_size = tx.size;
   config.rx_size = rx.size;
+  config.data_takes_receive = (rx.mode & FI_RX_CQ_DATA) != 0;
   return config;
 }
 
@@ -210,6 +210,7 @@ int ScalableEndpoint::open_rx(int index, fi_rx_attr* attr, fid_ep** ep, void* co
   if (attr != nullptr) {
     asked = *attr;
     inherit(asked.caps, rx_attr_.caps);
+    inherit(asked.mode, rx_attr_.mode);
     inherit(asked.op_flags, rx_attr_.op_flags);
     inherit(asked.msg_order, rx_attr_.msg_order);
     inherit(asked.size, rx_attr_.size);

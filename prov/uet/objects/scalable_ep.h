@@ -38,7 +38,7 @@ class ScalableEndpoint final : public fid_ep {
   int open_tx(int index, fi_tx_attr* attr, fid_ep** ep, void* context);
   int open_rx(int index, fi_rx_attr* attr, fid_ep** ep, void* context);
 
-  Engine& engine() { return engine_; }
+  Engine& engine() { return identity_->engine(); }
   const Identity& identity() const { return *identity_; }
   References& references() { return references_; }
   // Bound so far; nullptr if none is.
@@ -55,7 +55,6 @@ class ScalableEndpoint final : public fid_ep {
                    void* context);
 
   Domain& domain_;
-  Engine& engine_;
   Hold hold_;
   References references_;
   std::shared_ptr<Identity> identity_;

@@ -6,6 +6,7 @@
 
 #include "objects/domain.h"
 #include "objects/endpoint.h"
+#include "objects/post_linked.h"
 #include "ops.h"
 #include "settings/getinfo.h"
 #include "settings/hints.h"
@@ -62,7 +63,7 @@ int stx_open(fid_domain* domain, fi_tx_attr* attr, fid_stx** stx, void* context)
     const fi_tx_attr preset{};
     const fi_tx_attr& asked = attr != nullptr ? *attr : preset;
     const Limits limits =
-        limits_for(engine.params(), engine.payload_mtu(), rdm_of(engine.params().profile));
+        limits_for(engine.params(), engine.payload_mtu(), rdm_of(engine.params()));
     if (const char* why = refuse_tx(asked, limits)) {
       FI_WARN(&provider, FI_LOG_EP_CTRL,
               "fi_stx_context: %s: not supported; use attributes of fi_getinfo\n", why);
@@ -210,6 +211,16 @@ Srx::Srx(Domain& domain, PeerSrx& owner)
   queue_ = engine_.fep().ses().open_receive_queue(size_, true, *this, peer_.get());
 }
 
+int Srx::open_linked() {
+  EngineLink* const link = engine_.link();
+  if (link == nullptr) return 0;
+  const Guard guard(engine_.lock());
+  const auto opened = link->open_queue(size_, settings_.tagged_directed, *this);
+  if (!opened) return to_fi_errno(opened.error());
+  linked_ = opened.value();
+  return 0;
+}
+
 void Srx::set_ops() noexcept {
   const bool own = peer_ == nullptr;
   fid.fclass = FI_CLASS_SRX_CTX;
@@ -227,6 +238,9 @@ int Srx::close() noexcept {
   if (references_.any()) return -FI_EBUSY;
   if (!engine_.dead()) {
     const Guard guard(engine_.lock());
+    if (EngineLink* const link = engine_.link(); link != nullptr && linked_) {
+      link->close_context(*linked_);
+    }
     engine_.fep().ses().close_receive_queue(*queue_);
   }
   delete this;
@@ -236,6 +250,9 @@ int Srx::close() noexcept {
 ssize_t Srx::receive(const RxCall& call) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   const auto post = [&](const RxSource& source, Time now) {
+    if (EngineLink* const link = engine_.link()) {
+      return hand_over_to(*link, *linked_, engine_, call, settings_, source, now);
+    }
     return hand_over(engine_, *queue_, call, settings_, source, now);
   };
   return post_receive(
@@ -245,7 +262,10 @@ ssize_t Srx::receive(const RxCall& call) noexcept {
 ssize_t Srx::cancel(void* operation_context) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   const Guard guard(engine_.lock());
-  const auto result = engine_.fep().ses().cancel(*queue_, operation_context, clock_now());
+  EngineLink* const link = engine_.link();
+  const auto result = link != nullptr
+                          ? link->cancel(*linked_, operation_context)
+                          : engine_.fep().ses().cancel(*queue_, operation_context, clock_now());
   return result ? 0 : to_fi_errno(result.error());
 }
 
@@ -355,8 +375,14 @@ int srx_open(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) 
               "fi_srx_context: %s: not supported; use attributes of fi_getinfo\n", why);
       return -FI_EINVAL;
     }
-    *srx = create<Srx>(parent, asked, context);
-    return 0;
+    Srx* const opened = create<Srx>(parent, asked, context);
+    const int result = opened->open_linked();
+    if (result == 0) {
+      *srx = opened;
+    } else {
+      opened->close();
+    }
+    return result;
   });
 }
 

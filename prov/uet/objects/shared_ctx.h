@@ -6,6 +6,7 @@
 #include <rdma/fi_endpoint.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "objects/engine.h"
@@ -78,6 +79,9 @@ class Srx final : public fid_ep, public ses::CompletionSink {
   Srx(Domain& domain, const fi_rx_attr& attr, void* context);
   // fi_peer(3): receives are posted to `owner`, none to this one.
   Srx(Domain& domain, PeerSrx& owner);
+  // Once, after the first constructor: its receives in the engine's process, if there is one. 0 or
+  // a negative fi_errno. Throws bad_alloc.
+  int open_linked();
   int close() noexcept;
 
   // Implementations of the calls of the same name.
@@ -94,6 +98,8 @@ class Srx final : public fid_ep, public ses::CompletionSink {
 
   // The rest with the domain's lock.
   ses::ReceiveQueue* queue() const { return queue_; }
+  // Of the engine's process.
+  std::optional<ContextNumber> linked() const { return linked_; }
   // From fi_enable to the end of an endpoint that takes its receives from here.
   void join(Endpoint& endpoint);
   void leave(Endpoint& endpoint) noexcept;
@@ -123,6 +129,7 @@ class Srx final : public fid_ep, public ses::CompletionSink {
   ReceiveSettings settings_;
   const std::unique_ptr<PeerReceives> peer_;
   ses::ReceiveQueue* queue_ = nullptr;
+  std::optional<ContextNumber> linked_;
   std::vector<Endpoint*> endpoints_;  // the first one tells
   std::size_t owed_ = 0;              // completions that will come without a message
   std::size_t held_ = 0;              // places that the first endpoint has reserved for them

@@ -20,6 +20,7 @@
 #include "objects/domain.h"
 #include "objects/profile.h"
 #include "objects/tss_ops.h"
+#include "process/engine_link.h"
 #include "provider.h"
 #include "security/security_counters.h"
 #include "security/transport_security.h"
@@ -42,7 +43,6 @@ std::span<const fep::CounterName> counter_names() {
   return all;
 }
 
-// With the lock of the engine.
 std::vector<std::uint64_t> counter_values(Engine& engine) UET_NO_THREAD_ANALYSIS {
   std::vector<std::uint64_t> values(counter_names().size());
   const std::size_t of_fep = fep::counter_names().size();
@@ -52,6 +52,18 @@ std::vector<std::uint64_t> counter_values(Engine& engine) UET_NO_THREAD_ANALYSIS
                          security != nullptr ? security->sdi() : 0,
                          std::span(values).subspan(of_fep));
   return values;
+}
+
+std::vector<std::uint64_t> counter_values(Engines& engines) {
+  std::vector<std::uint64_t> sums(counter_names().size());
+  for (const auto& engine : engines) {
+    const Guard guard(engine->lock());
+    EngineLink* const link = engine->link();
+    const std::vector<std::uint64_t> values =
+        link != nullptr ? link->requests().counters() : counter_values(*engine);
+    for (std::size_t i = 0; i < std::min(sums.size(), values.size()); ++i) sums[i] += values[i];
+  }
+  return sums;
 }
 
 void write_stats(const StatsDump& dump, const FepAddress& domain, const char* why,
@@ -117,14 +129,10 @@ int stats_describe(fid_domain*, std::size_t index, fi_uet_counter* counter) noex
 
 ssize_t stats_read(fid_domain* fid, std::uint64_t* values, std::size_t count) noexcept {
   return guarded([&]() -> ssize_t {
-    Engine& engine = Domain::from(fid).engine();
-    if (engine.dead()) return -FI_EOPNOTSUPP;
+    Engines& engines = Domain::from(fid).engines();
+    if (engines.first().dead()) return -FI_EOPNOTSUPP;
     if (values == nullptr && count != 0) return -FI_EINVAL;
-    std::vector<std::uint64_t> all;
-    {
-      const Guard guard(engine.lock());
-      all = counter_values(engine);
-    }
+    const std::vector<std::uint64_t> all = counter_values(engines);
     const std::size_t given = std::min(count, all.size());
     std::copy_n(all.begin(), given, values);
     return static_cast<ssize_t>(given);
@@ -133,12 +141,16 @@ ssize_t stats_read(fid_domain* fid, std::uint64_t* values, std::size_t count) no
 
 int trace_dump(fid_domain* fid, const char* file) noexcept {
   return guarded([&]() -> int {
-    Engine& engine = Domain::from(fid).engine();
-    if (engine.dead()) return -FI_EOPNOTSUPP;
+    if (Domain::from(fid).engine().dead()) return -FI_EOPNOTSUPP;
     const nic::NoCancel no_cancel;
-    const Guard guard(engine.lock());
-    return engine.live().write_trace(engine, file != nullptr ? file : "", "fi_open_ops",
-                                     clock_now());
+    int result = 0;
+    for (const auto& engine : Domain::from(fid).engines()) {
+      const Guard guard(engine->lock());
+      const int written = engine->live().write_trace(*engine, file != nullptr ? file : "",
+                                                     "fi_open_ops", clock_now());
+      if (result == 0) result = written;
+    }
+    return result;
   });
 }
 
@@ -156,6 +168,12 @@ fi_uet_stats_ops stats_ops = {
 int open_domain_ops(struct fid* fid, const char* name, std::uint64_t flags, void** ops,
                     void* context) noexcept {
   if (name == nullptr || ops == nullptr || flags != 0) return -FI_EINVAL;
+  const bool counts = std::strcmp(name, FI_UET_STATS_OPS) == 0;
+  if (!counts && Domain::from(fid).engine().link() != nullptr) {
+    FI_WARN(&provider, FI_LOG_DOMAIN,
+            "fi_open_ops: not with FI_UET_ENGINE=process; trace and keys are the engine's\n");
+    return -FI_ENOSYS;
+  }
   if (std::strcmp(name, FI_UET_TSS_OPS) == 0) {
     *ops = &tss_ops();
     return 0;

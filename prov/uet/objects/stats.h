@@ -18,11 +18,14 @@ namespace uet::prov {
 
 struct StatsDump;
 class Engine;
+class Engines;
 
 // Names of all counters of a domain: those of its Fep, then those of its transport security.
 std::span<const fep::CounterName> counter_names();
-// Their values, in that order.
+// Their values, in that order; with the lock of the engine.
 std::vector<std::uint64_t> counter_values(Engine& engine);
+// Likewise, the sums over all engines of a domain; takes their locks.
+std::vector<std::uint64_t> counter_values(Engines& engines);
 
 // Appends all counters, a line each, to the file that `dump` names, in one piece, so that those of
 // several processes do not mix. `why` is shown in the first line.

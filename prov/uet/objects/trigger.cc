@@ -170,8 +170,8 @@ int set_trigger(Work& work, Engine& engine, void* context) noexcept {
         "fi_control, fi_sendmsg: trigger: the counter to wait for is missing; pass one");
   work.trigger = &Cntr::from(counter);
   work.trigger_hold = Hold(work.trigger->references());
-  const bool ours = &work.trigger->engine() == &engine &&
-                    (work.completion == nullptr || &work.completion->engine() == &engine);
+  const bool ours = work.trigger->engines().has(engine) &&
+                    (work.completion == nullptr || work.completion->engines().has(engine));
   return ours ? 0
               : refuse_work(-FI_EDOMAIN,
                             "fi_control, fi_sendmsg: trigger: a counter belongs to another domain; "
@@ -241,7 +241,7 @@ int WorkQueue::queue_counter_work(fi_deferred_work& deferred) noexcept {
           -FI_EINVAL,
           "fi_control: FI_QUEUE_WORK: work on a counter has a completion_cntr; pass none");
     }
-    if (&target.engine() != &engine_) {
+    if (!target.engines().has(engine_)) {
       return refuse_work(-FI_EDOMAIN,
                          "fi_control: FI_QUEUE_WORK: the counter to change belongs to another "
                          "domain; open it on the same domain");

@@ -88,6 +88,8 @@ class TxSide {
                      const ses::Peer& peer) const noexcept;
   template <class Op>
   ssize_t submit(const TxCall& call, Op& op, Slices& slices) noexcept;
+  template <class Op>
+  Result<void> post_linked(EngineLink& link, const Op& op, bool locked) noexcept;
   int find_destination(const TxCall& call, ses::Peer& peer) const noexcept;
   int prepare(const TxCall& call, TransferKind kind, ses::TxOp& op, Slices& slices) const noexcept;
   int find_devices(const TxCall& call, const ses::Peer& peer,

@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "objects/engine.h"
+#include "objects/engines.h"
 #include "objects/wait_set.h"
 #include "provider.h"
 
@@ -89,7 +89,7 @@ bool Sleeper::wait(int activity, Time end) const noexcept {
   return ::ppoll(fds, 2, &left, nullptr) >= 0;
 }
 
-int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engine* engine) {
+int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engines* engines) {
   if (is_beyond(kind, FI_WAIT_POLLFD)) {
     FI_WARN(&provider, FI_LOG_CORE,
             "fi_cq_open, fi_cntr_open: wait object %u: not supported; use FI_WAIT_FD\n",
@@ -105,7 +105,7 @@ int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engi
       break;
     case FI_WAIT_MUTEX_COND: {
       // Only a thread makes progress while the application sleeps on the condition.
-      const int thread = engine != nullptr ? engine->need_thread() : 0;
+      const int thread = engines != nullptr ? engines->need_thread() : 0;
       if (thread != 0) return thread;
       bell_ = std::make_unique<Bell>();
       if (const int result = bell_->open(); result != 0) return result;
@@ -118,10 +118,10 @@ int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engi
         return -FI_EINVAL;
       }
       WaitSet& wait_set = WaitSet::from(set);
-      if (const int result = wait_set.attach(*owner, engine); result != 0) return result;
+      if (const int result = wait_set.attach(*owner, engines); result != 0) return result;
       set_ = &wait_set;
       owner_ = owner;
-      engine_ = engine;
+      engines_ = engines;
       break;
     }
   }
@@ -130,7 +130,7 @@ int Waiter::open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engi
 }
 
 void Waiter::close() noexcept {
-  if (set_ != nullptr) set_->detach(*owner_, engine_);
+  if (set_ != nullptr) set_->detach(*owner_, engines_);
   set_ = nullptr;
 }
 

@@ -18,7 +18,7 @@
 
 namespace uet::prov {
 
-class Engine;
+class Engines;
 class WaitSet;
 struct SleeperTag;
 
@@ -84,9 +84,9 @@ class Waiter {
  public:
   ~Waiter() { close(); }
 
-  // 0 or a negative fi_errno. `owner` and `set` count for FI_WAIT_SET, `engine` is nullptr for an
-  // object that belongs to none.
-  int open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engine* engine);
+  // 0 or a negative fi_errno. `owner` and `set` count for FI_WAIT_SET, `engines` is nullptr for an
+  // object that belongs to no domain.
+  int open(const fi_wait_obj& kind, fid_wait* set, struct fid* owner, Engines* engines);
   // Leaves the wait set.
   void close() noexcept;
 
@@ -125,7 +125,7 @@ class Waiter {
   bool armed_ = false;
   WaitSet* set_ = nullptr;
   struct fid* owner_ = nullptr;
-  Engine* engine_ = nullptr;
+  Engines* engines_ = nullptr;
   IntrusiveList<Sleeper, SleeperTag> sleepers_;
   EventFd event_;  // with epoll_: the application's descriptor, opened when it is asked for
   nic::FileDescriptor epoll_;

@@ -10,7 +10,7 @@
 
 #include "objects/cntr.h"
 #include "objects/cq.h"
-#include "objects/engine.h"
+#include "objects/engines.h"
 #include "objects/eq.h"
 #include "ops.h"
 
@@ -101,24 +101,25 @@ int WaitSet::close() noexcept {
   return 0;
 }
 
-int WaitSet::attach(struct fid& member, Engine* engine) {
-  if (engine != nullptr) {
+int WaitSet::attach(struct fid& member, Engines* engines) {
+  if (engines != nullptr) {
     if (waiter_.kind() == FI_WAIT_MUTEX_COND) {
-      if (const int result = engine->need_thread(); result != 0) return result;
+      if (const int result = engines->need_thread(); result != 0) return result;
     }
-    if (const int result = domains_.add(*engine); result != 0) return result;
+    if (const int result = domains_.add(*engines); result != 0) return result;
   }
   const std::lock_guard mutex(members_mutex_);
   members_.push_back(&member);
   return 0;
 }
 
-void WaitSet::detach(struct fid& member, Engine* engine) noexcept {
+void WaitSet::detach(struct fid& member, Engines* engines) noexcept {
   {
     const std::lock_guard mutex(members_mutex_);
     std::erase(members_, &member);
   }
-  if (engine != nullptr) domains_.remove(*engine);
+  if (engines == nullptr) return;
+  for (const auto& engine : *engines) domains_.remove(*engine);
 }
 
 // Looks at all: counters note what has been told.

@@ -28,9 +28,9 @@ class WaitSet final : public fid_wait {
   static int open(Fabric& fabric, const fi_wait_attr& attr, WaitSet*& out);
   int close() noexcept;
 
-  // A queue or counter comes and goes; `engine` may be nullptr (EQ).
-  int attach(struct fid& member, Engine* engine);
-  void detach(struct fid& member, Engine* engine) noexcept;
+  // A queue or counter comes and goes; `engines` may be nullptr (EQ).
+  int attach(struct fid& member, Engines* engines);
+  void detach(struct fid& member, Engines* engines) noexcept;
   // A member has news; with the member's lock.
   void signal() noexcept {
     const Guard guard(lock_);

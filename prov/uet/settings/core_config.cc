@@ -32,6 +32,10 @@ ri::KeySecret random_secret() {
   return secret;
 }
 
+// Bytes in flight to a peer on this host. More wait in its socket, where short messages wait behind
+// them, and no longer fit the processors' caches (decision 067).
+constexpr std::uint64_t kSameHostWindow = 512 << 10;
+
 cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
                                std::uint32_t payload_mtu) {
   const nic::NicCaps& caps = nic.caps();
@@ -52,7 +56,8 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
   }
   cms.mtu_bytes = payload_mtu + 128;  // largest headers above IP, and IP itself
   if (caps.link_rate_bps != 0) cms.link_rate_bps = caps.link_rate_bps;
-  if (params.cc_link_rate_mbps != 0) cms.link_rate_bps = params.cc_link_rate_mbps * 1'000'000;
+  cms.rate_is_stated = params.cc_link_rate_mbps != 0;
+  if (cms.rate_is_stated) cms.link_rate_bps = params.cc_link_rate_mbps * 1'000'000;
   // Half of what the peer's socket can hold, taken to be like ours: the other half is for others.
   const std::uint64_t smallest = 4 * std::uint64_t{cms.mtu_bytes};
   if (caps.receive_credit_bytes != 0) {
@@ -61,7 +66,7 @@ cms::Parameters cms_parameters(const Params& params, const nic::Nic& nic,
   }
   const std::uint64_t window = params.cc_loopback_window_bytes != 0
                                    ? std::max(smallest, params.cc_loopback_window_bytes)
-                                   : cms.fixed_window_bytes;
+                                   : std::min(cms.fixed_window_bytes, kSameHostWindow);
   if (caps.loopback) {
     cms.fixed_window_bytes = window;
     cms.max_window_bytes = std::max(cms.max_window_bytes, window);

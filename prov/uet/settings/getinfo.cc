@@ -413,8 +413,8 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   }
   const auto params = load_params();
   if (!params) return -FI_ENODATA;
-  std::vector<const EndpointType*> types = {&wanted_type(hints, params->profile)};
-  if (offers_connections_too(hints)) types.push_back(&msg_of(params->profile));
+  std::vector<const EndpointType*> types = {&wanted_type(hints, *params)};
+  if (offers_connections_too(hints)) types.push_back(&msg_of(*params));
   if ((flags & kCoreProvidersOnly) != 0 && !params->allow_layering) {
     // Else ofi_rxd and ofi_rxm would put uet;ofi_rxd and uet;ofi_rxm in front of uet.
     std::erase_if(types, [](const EndpointType* type) { return type->type != FI_EP_RDM; });

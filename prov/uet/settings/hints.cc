@@ -235,7 +235,7 @@ void fill_ep(fi_ep_attr& ep, const fi_ep_attr& asked, std::uint64_t tx_order,
 }
 
 void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint64_t caps,
-                 fi_ep_type type) {
+                 const EndpointType& type) {
   domain.threading = either(asked.threading, FI_THREAD_SAFE);
   domain.control_progress = either(asked.control_progress, FI_PROGRESS_MANUAL);
   domain.data_progress = either(asked.data_progress, FI_PROGRESS_MANUAL);
@@ -246,7 +246,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr& asked, std::uint6
   domain.tclass = asked.tclass;
   copy_auth_key(domain.auth_key, domain.auth_key_size, asked.auth_key, asked.auth_key_size);
   if (asked.auth_key_size == kAvAuthKey) domain.auth_key_size = kAvAuthKey;
-  set_auth_key_limit(domain, type == FI_EP_MSG ? 1 : kMaxAuthKeys);
+  set_auth_key_limit(domain, type.type == FI_EP_MSG ? 1 : kMaxAuthKeys);
   set_counter_limits(domain);
 }
 
@@ -280,10 +280,10 @@ const char* refuse_rx(const fi_rx_attr& rx, const Limits& limits) {
   return nullptr;
 }
 
-const EndpointType& wanted_type(const fi_info* hints, Profile profile) {
+const EndpointType& wanted_type(const fi_info* hints, const Params& params) {
   const bool named = hints != nullptr && hints->ep_attr != nullptr;
-  if (named && hints->ep_attr->type == FI_EP_DGRAM) return kDgram;
-  return named && hints->ep_attr->type == FI_EP_MSG ? msg_of(profile) : rdm_of(profile);
+  if (named && hints->ep_attr->type == FI_EP_DGRAM) return dgram_of(params);
+  return named && hints->ep_attr->type == FI_EP_MSG ? msg_of(params) : rdm_of(params);
 }
 
 bool offers_connections_too(const fi_info* hints) {
@@ -332,6 +332,26 @@ const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limi
   return why;
 }
 
+// Not over FI_PEER, whose owner matches messages alone.
+bool data_take_receives(std::uint64_t mode, const fi_info& info) {
+  return (mode & FI_RX_CQ_DATA) != 0 && info.ep_attr->type == FI_EP_RDM &&
+         (info.caps & FI_RMA) != 0 && (info.caps & FI_PEER) == 0;
+}
+
+namespace {
+
+// A mode bit of the result is a duty of the application, and uet needs none. Yet GIN of
+// aws-ofi-nccl insists on FI_RX_CQ_DATA: it finds by the receive whose data have come. An
+// application that offers the bit and says how many bytes of data it needs gets it; one that offers
+// all bits has no wish.
+bool insists_on_receives(const fi_info* hints, const fi_info& info) {
+  constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
+  return hints != nullptr && hints->mode != kAllBits && hints->domain_attr != nullptr &&
+         hints->domain_attr->cq_data_size != 0 && data_take_receives(hints->mode, info);
+}
+
+}  // namespace
+
 void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
                      const Limits& limits) {
   const fi_tx_attr tx =
@@ -347,7 +367,8 @@ void fill_attributes(fi_info& info, const fi_info* hints, std::uint32_t version,
   fill_rx(*info.rx_attr, rx, info.caps, limits);
   fill_ep(*info.ep_attr, ep, info.tx_attr->msg_order, limits);
   fill_domain(*info.domain_attr, has_domain ? *hints->domain_attr : fi_domain_attr{}, info.caps,
-              limits.type->type);
+              *limits.type);
+  if (insists_on_receives(hints, info)) info.mode = info.rx_attr->mode = FI_RX_CQ_DATA;
   info.domain_attr->mr_mode =
       negotiate_mr_mode(hints, version, limits.device_memory && (info.caps & FI_HMEM) != 0);
   info.domain_attr->mr_key_size =

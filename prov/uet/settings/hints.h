@@ -115,9 +115,20 @@ inline constexpr EndpointType kRdmAiBase{
     .caps = kCaps & ~(FI_TAGGED | kTaggedDirectedRecv | kTaggedMultiRecv),
     .tx_op_flags = kTxOpFlags,
     .orders = kOrders};
-constexpr const EndpointType& rdm_of(Profile profile) {
-  if (profile == Profile::Hpc) return kRdm;
-  return profile == Profile::AiFull ? kRdmAiFull : kRdmAiBase;
+// FI_UET_ENGINE=process: the engine reaches the memory of the application's processor alone.
+constexpr EndpointType of_engine(const EndpointType& type) {
+  return {.type = type.type,
+          .caps = type.caps & ~(FI_HMEM | FI_RMA_PMEM | kPeerCaps),
+          .tx_op_flags = type.tx_op_flags,
+          .orders = type.orders};
+}
+inline constexpr EndpointType kLinked = of_engine(kRdm);
+inline constexpr EndpointType kLinkedAiBase = of_engine(kRdmAiBase);
+constexpr const EndpointType& rdm_of(const Params& params) {
+  const bool smallest = params.profile == Profile::AiBase;
+  if (params.engine == EngineMode::Process) return smallest ? kLinkedAiBase : kLinked;
+  if (smallest) return kRdmAiBase;
+  return params.profile == Profile::Hpc ? kRdm : kRdmAiFull;
 }
 // UUD carries sends only and nothing comes back (PDS-191): no tags, no RMA, no word of delivery.
 inline constexpr EndpointType kDgram{
@@ -127,6 +138,10 @@ inline constexpr EndpointType kDgram{
               FI_REMOTE_WRITE | FI_RMA_EVENT | FI_RMA_PMEM | FI_FENCE | kCapsSince2 | kPeerCaps),
     .tx_op_flags = kTxOpFlags & ~(kDelivered | FI_FENCE),
     .orders = 0};
+inline constexpr EndpointType kLinkedDgram = of_engine(kDgram);
+inline const EndpointType& dgram_of(const Params& params) {
+  return params.engine == EngineMode::Process ? kLinkedDgram : kDgram;
+}
 
 // A connection: there is one peer, so that naming the source says nothing.
 constexpr EndpointType connected(const EndpointType& rdm) {
@@ -138,8 +153,12 @@ constexpr EndpointType connected(const EndpointType& rdm) {
 }
 inline constexpr EndpointType kMsg = connected(kRdm);
 inline constexpr EndpointType kMsgAiBase = connected(kRdmAiBase);
-constexpr const EndpointType& msg_of(Profile profile) {
-  return profile == Profile::AiBase ? kMsgAiBase : kMsg;
+inline constexpr EndpointType kLinkedMsg = connected(kLinked);
+inline constexpr EndpointType kLinkedMsgAiBase = connected(kLinkedAiBase);
+inline const EndpointType& msg_of(const Params& params) {
+  const bool smallest = params.profile == Profile::AiBase;
+  if (params.engine == EngineMode::Process) return smallest ? kLinkedMsgAiBase : kLinkedMsg;
+  return smallest ? kMsgAiBase : kMsg;
 }
 
 // The capabilities of `type` that exist in this API version.
@@ -167,7 +186,8 @@ struct Limits {
 };
 
 // The type that the hints ask for: FI_EP_DGRAM and FI_EP_MSG only by name.
-const EndpointType& wanted_type(const fi_info* hints, Profile profile = Profile::Hpc);
+// In the engine's process there is FI_EP_RDM alone.
+const EndpointType& wanted_type(const fi_info* hints, const Params& params = Params{});
 // May FI_EP_MSG stand behind FI_EP_RDM? Yes if the hints name no type, and are not those of a
 // provider that links others.
 bool offers_connections_too(const fi_info* hints);
@@ -178,6 +198,10 @@ const char* refuse_hints(const fi_info& hints, std::uint32_t version, const Limi
 // The same for one side, which may be that of a single context.
 const char* refuse_tx(const fi_tx_attr& tx, const Limits& limits);
 const char* refuse_rx(const fi_rx_attr& rx, const Limits& limits);
+
+// Whether immediate data of a write to such an endpoint take a receive: the application has set
+// FI_RX_CQ_DATA among the `mode` bits.
+bool data_take_receives(std::uint64_t mode, const fi_info& info);
 
 // Fills in every attribute of `info` (from fi_allocinfo) that depends neither on the interface nor
 // on addresses.

@@ -162,11 +162,22 @@ std::string job_id_text(const Params& params) {
 }
 
 bool set_engine(Params& params, std::string_view text) {
-  params.engine = text == "thread" ? EngineMode::Thread : EngineMode::Caller;
-  return text == "thread" || text == "caller";
+  constexpr std::string_view kProcess = "process";
+  params.engine_socket.clear();
+  if (text == "caller" || text == "thread") {
+    params.engine = text == "thread" ? EngineMode::Thread : EngineMode::Caller;
+    return true;
+  }
+  if (!text.starts_with(kProcess)) return false;
+  params.engine = EngineMode::Process;
+  text.remove_prefix(kProcess.size());
+  if (text.empty()) return true;
+  params.engine_socket = text.substr(1);
+  return text[0] == ':' && !params.engine_socket.empty();
 }
 
 std::string engine_text(const Params& params) {
+  if (params.engine == EngineMode::Process) return "process";
   return params.engine == EngineMode::Thread ? "thread" : "caller";
 }
 
@@ -234,13 +245,21 @@ constexpr Row kRows[] = {
     {"engine",
      "Thread that runs the protocol: caller is each call of the application; thread is a thread of "
      "the domain, which takes operations from rings, so that a post returns at once and peers are "
-     "answered while the application computes.",
-     Choice{set_engine, engine_text, "caller or thread"}, true},
+     "answered while the application computes; process is the program uet_engine, which outlives "
+     "the application.",
+     Choice{set_engine, engine_text, "caller, thread, process or process:socket"}, true},
     {"engine_cpus", "Processors for the threads of FI_UET_ENGINE=thread, for example 2-3,6.",
      Choice{set_engine_cpus, all_processors, "numbers and ranges, separated by commas"}, true},
     {"engine_spin_us",
      "Microseconds that the thread of FI_UET_ENGINE=thread looks for work before it sleeps.",
      number<&Params::engine_spin_us>(0, 60'000'000)},
+    {"cores",
+     "Engines of a domain: each has endpoints, a UDP port and a lock of its own, so that threads "
+     "with "
+     "endpoints of different engines do not wait for each other. New endpoints go to the engine "
+     "that "
+     "has fewest. Only with FI_UET_NIC=udp or packet.",
+     number<&Params::cores>(1, kMostCores), true},
     {"udp_port",
      "First UDP port of the processes of this host: each takes the first free one of the 1024 from "
      "there on, unless the application names a service. Peers whose value differs answer only if "
@@ -341,8 +360,8 @@ constexpr Row kRows[] = {
      "XDG_RUNTIME_DIR, /run/user or /dev/shm; docs/live-page.md describes it.",
      yes_no<&Params::live_statistics>()},
     {"cc_loopback_window_bytes",
-     "Bytes in flight to a peer on this host without congestion control, in bytes. 0: by the size "
-     "of the socket buffer.",
+     "Bytes in flight to a peer on this host without congestion control, in bytes. 0: 512 KiB, or "
+     "half of what a smaller socket buffer holds.",
      number<&Params::cc_loopback_window_bytes>(0, 1 << 30)},
     {"cc_train_packets",
      "Packets in a row that kernel UDP sends on one path, a number. A train has 64 KiB and a "

@@ -31,8 +31,9 @@ const char* name_of(TssMode mode);  // as in FI_UET_TSS
 
 // FI_UET_ENGINE: the thread in which the protocol of a domain runs.
 enum class EngineMode : std::uint8_t {
-  Caller,  // in the calls of the application, and in a thread that FI_PROGRESS_AUTO asks for
-  Thread,  // in a thread of the domain, which takes commands from submission rings
+  Caller,   // in the calls of the application, and in a thread that FI_PROGRESS_AUTO asks for
+  Thread,   // in a thread of the domain, which takes commands from submission rings
+  Process,  // in the program uet_engine
 };
 
 // FI_UET_STATS: "exit", "signal" or "error", and each with ":file".
@@ -75,14 +76,17 @@ struct Params {
   std::uint64_t dscp_trimmed_lasthop = *wire::kDefaultTrimMarks.trimmed_last_hop;
   bool local_rings = true;
   EngineMode engine = EngineMode::Caller;
-  std::string engine_cpus;  // as given, for example "2-3,6"; empty: all of the process
+  std::string engine_socket;  // of EngineMode::Process; empty: where engines listen by default
+  std::string engine_cpus;    // as given, for example "2-3,6"; empty: all of the process
   std::uint64_t engine_spin_us = 50;
+  std::uint64_t cores = 1;  // engines of a domain, at most kMostCores
   bool allow_layering = false;
   bool live_statistics = true;
   std::uint64_t seed = 0;
   StatsDump stats;
 };
 
+inline constexpr std::uint64_t kMostCores = 64;
 inline constexpr std::uint64_t kMaxTxSize = 8192;
 inline constexpr std::uint64_t kMaxRxSize = 65536;
 

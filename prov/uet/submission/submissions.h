@@ -58,6 +58,9 @@ class Submissions {
     wake_ = wake;
     argument_ = argument;
   }
+  // A descriptor that wakes the thread when it is written.
+  void set_doorbell(int fd) noexcept { doorbell_ = fd; }
+  int doorbell() const noexcept { return doorbell_; }
 
  private:
   void collect() noexcept;
@@ -73,6 +76,7 @@ class Submissions {
   unsigned passes_ = 0;  // with many polled queues
   void (*wake_)(void*) noexcept = nullptr;
   void* argument_ = nullptr;
+  int doorbell_ = -1;
 };
 
 }  // namespace uet::prov

@@ -69,6 +69,26 @@ TEST(CoreConfig, Window_HalfOfPeerSocketAtLeastFourPackets) {
   EXPECT_EQ(cms.max_window_bytes, 4u * cms.mtu_bytes);
 }
 
+TEST(CoreConfig, SameHostWindow_512KiBUnlessTheSocketIsSmall) {
+  StillNic nic;
+  nic.capabilities.loopback = true;
+  nic.capabilities.receive_credit_bytes = 4 << 20;
+  EXPECT_EQ(fep_config({}, nic, kMtu).cms.fixed_window_bytes, 512u << 10);
+  nic.capabilities.receive_credit_bytes = 400'000;
+  EXPECT_EQ(fep_config({}, nic, kMtu).cms.fixed_window_bytes, 200'000u);
+  Params params;
+  params.cc_loopback_window_bytes = 1 << 20;
+  EXPECT_EQ(fep_config(params, nic, kMtu).cms.fixed_window_bytes, 1u << 20);
+}
+
+TEST(CoreConfig, FixedWindowOverANetwork_HalfOfPeerSocket) {
+  StillNic nic;
+  nic.capabilities.receive_credit_bytes = 4 << 20;
+  Params params;
+  params.cc_algorithm = cms::Algorithm::None;
+  EXPECT_EQ(fep_config(params, nic, kMtu).cms.fixed_window_bytes, 2u << 20);
+}
+
 // CMS-310
 TEST(CoreConfig, Cms310_MprFollowsTheWindowUnlessItIsGiven) {
   StillNic nic;

@@ -325,6 +325,35 @@ TEST(FillAttributes, ReturnsRequestedValues) {
   EXPECT_EQ(info->rx_attr->size, 7U);
 }
 
+// GIN of aws-ofi-nccl needs the bit in the result; nothing else makes it a duty.
+TEST(FillAttributes, DataTakeReceivesOfWhoInsists) {
+  const struct {
+    std::uint64_t mode;
+    std::size_t data_bytes;
+    std::uint64_t caps;
+    fi_ep_type type;
+    std::uint64_t returned;
+  } rows[] = {
+      {FI_RX_CQ_DATA | FI_CONTEXT, 4, FI_MSG | FI_RMA, FI_EP_RDM, FI_RX_CQ_DATA},
+      {FI_RX_CQ_DATA, 4, 0, FI_EP_UNSPEC, FI_RX_CQ_DATA},
+      {FI_RX_CQ_DATA, 0, FI_MSG | FI_RMA, FI_EP_RDM, 0},
+      {FI_CONTEXT, 4, FI_MSG | FI_RMA, FI_EP_RDM, 0},
+      {~std::uint64_t{0}, 4, FI_MSG | FI_RMA, FI_EP_RDM, 0},
+      {FI_RX_CQ_DATA, 4, FI_MSG, FI_EP_RDM, 0},
+  };
+  for (const auto& row : rows) {
+    const Info hints = make_hints();
+    hints->mode = row.mode;
+    hints->caps = row.caps;
+    hints->ep_attr->type = row.type;
+    hints->domain_attr->cq_data_size = row.data_bytes;
+    ASSERT_EQ(refuse_hints(*hints, kVersion, kLimits), nullptr);
+    const Info info = fill(hints.get());
+    EXPECT_EQ(info->mode, row.returned) << row.mode;
+    EXPECT_EQ(info->rx_attr->mode, row.returned) << row.mode;
+  }
+}
+
 // fi_getinfo(3): a context may ask for less than the endpoint.
 TEST(FillAttributes, ASideThatAsksForItselfGetsThat) {
   const Info hints = make_hints();
