@@ -38,11 +38,20 @@ const std::vector<std::uint32_t>& FlowTable::finish(std::uint32_t flow, bool goo
   record.good = good;
   ++finished_;
   if (!good) complain("flow " + std::to_string(flow) + " ended with an error");
-  const std::uint32_t trigger = traffic_.flows[flow].done_trigger;
-  return trigger != 0 ? fire(trigger) : none_;
+  return fire(traffic_.flows[flow].sent_trigger);
 }
 
+const std::vector<std::uint32_t>& FlowTable::receive(std::uint32_t flow, const Complain& complain) {
+  if (flow >= records_.size()) {
+    complain("something was received that was never posted");
+    return none_;
+  }
+  return fire(traffic_.flows[flow].received_trigger);
+}
+
+// 0: none.
 const std::vector<std::uint32_t>& FlowTable::fire(std::uint32_t id) {
+  if (id == 0) return none_;
   TriggerState& state = triggers_[id];
   ++state.told;
   const bool now = state.trigger.repeats || state.told == state.trigger.count;

@@ -33,6 +33,8 @@ class FlowTable {
   // table ends; empty if there are none, or if the flow cannot have finished.
   const std::vector<std::uint32_t>& finish(std::uint32_t flow, bool good, Picoseconds now,
                                            const Complain& complain);
+  // The destination has all bytes of the flow. Returns the flows that start now, as above.
+  const std::vector<std::uint32_t>& receive(std::uint32_t flow, const Complain& complain);
 
   const std::vector<FlowRecord>& records() const { return records_; }
   std::size_t finished() const { return finished_; }

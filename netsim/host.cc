@@ -101,6 +101,7 @@ bool Host::post(std::uint32_t number) {
   op.local = {&slice, 1};
   op.key = kKey;
   op.context = context_of(number);
+  if (flow.received_trigger != 0) op.data = number;  // tells the destination
   ses::Context& context = context_for(flow.rod ? DeliveryMode::Rod : mode_, flow.traffic_class);
   const Result<void> posted = fep_->ses().initiator().post(context, op, core_time(network_.now()));
   if (!posted.ok() && posted.error() != Error::Again) {
@@ -110,6 +111,9 @@ bool Host::post(std::uint32_t number) {
 }
 
 void Host::complete(const ses::Completion& completion) noexcept {
+  if (completion.kind == ses::Kind::RemoteWrite) {
+    return network_.received(static_cast<std::uint32_t>(completion.data));
+  }
   network_.finished(flow_of(completion.context), completion.status == ses::Status::Ok);
 }
 

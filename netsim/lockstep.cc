@@ -2,6 +2,7 @@
 #include "netsim/lockstep.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -43,17 +44,21 @@ void take_packet(Reader& reader, NetPacketPool& pool, EventQueue& events) {
   events.push(from.at, EventKind::Arrival, from.subject, &packet);
 }
 
-// A trigger takes no time, so that all flows it has to do with must be on one rank.
+// A trigger takes no time, so that all hosts it has to do with must be on one rank.
 std::string complaint_about_triggers(const Topology& topology, const Traffic& traffic,
                                      std::uint32_t ranks) {
   std::map<std::uint32_t, std::uint32_t> hosts;  // by trigger, one of them
   for (const Flow& flow : traffic.flows) {
-    for (const std::uint32_t trigger : {flow.trigger, flow.done_trigger}) {
+    const std::array<std::pair<std::uint32_t, std::uint32_t>, 3> ends{
+        {{flow.trigger, flow.source},
+         {flow.sent_trigger, flow.source},
+         {flow.received_trigger, flow.destination}}};
+    for (const auto& [trigger, host] : ends) {
       if (trigger == 0) continue;
-      const std::uint32_t first = hosts.try_emplace(trigger, flow.source).first->second;
-      if (topology.part_of(first, ranks) == topology.part_of(flow.source, ranks)) continue;
+      const std::uint32_t first = hosts.try_emplace(trigger, host).first->second;
+      if (topology.part_of(first, ranks) == topology.part_of(host, ranks)) continue;
       return "trigger " + std::to_string(trigger) + " leads from host " + std::to_string(first) +
-             " to host " + std::to_string(flow.source) +
+             " to host " + std::to_string(host) +
              ", which other ranks have, and takes no time; run this traffic on one rank";
     }
   }

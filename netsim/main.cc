@@ -93,7 +93,8 @@ std::uint64_t print_of(const ParseResult& parsed, const Traffic& traffic, int ar
   for (const Flow& flow : traffic.flows) {
     mix(std::uint64_t{flow.source} << 32 | flow.destination);
     mix(flow.bytes ^ static_cast<std::uint64_t>(flow.start.value_or(-1)));
-    mix(std::uint64_t{flow.trigger} << 32 | flow.done_trigger);
+    mix(std::uint64_t{flow.trigger} << 32 | flow.sent_trigger);
+    mix(flow.received_trigger);
   }
   return print;
 }

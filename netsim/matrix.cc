@@ -94,9 +94,8 @@ bool read_flow_word(Line& line, std::string_view word, Flow& flow) {
   if (word == "size") return line.number(word, flow.bytes, 1, kMostBytes);
   if (word == "id") return line.number(word, flow.id, 1);
   if (word == "trigger") return line.number(word, flow.trigger, 1);
-  if (word == "send_done_trigger" || word == "recv_done_trigger") {
-    return line.number(word, flow.done_trigger, 1);
-  }
+  if (word == "send_done_trigger") return line.number(word, flow.sent_trigger, 1);
+  if (word == "recv_done_trigger") return line.number(word, flow.received_trigger, 1);
   if (word == "prio") return line.number(word, ignored);
   if (word == "rod") return flow.rod = true;
   if (word == "class") {
@@ -267,7 +266,8 @@ void write_matrix(const Traffic& traffic, std::ostream& out) {
     if (flow.start) out << " start " << text_in_us(*flow.start);
     if (flow.trigger != 0) out << " trigger " << flow.trigger;
     out << " size " << flow.bytes;
-    if (flow.done_trigger != 0) out << " send_done_trigger " << flow.done_trigger;
+    if (flow.sent_trigger != 0) out << " send_done_trigger " << flow.sent_trigger;
+    if (flow.received_trigger != 0) out << " recv_done_trigger " << flow.received_trigger;
     if (flow.rod) out << " rod";
     if (flow.traffic_class != 0) out << " class " << (flow.traffic_class & 0x3F);
     out << "\n";
@@ -291,10 +291,10 @@ std::string complaint_about(const Traffic& traffic) {
     }
   }
   for (const Flow& flow : traffic.flows) {
-    if (flow.done_trigger != 0) told.insert(flow.done_trigger);
+    told.insert({flow.sent_trigger, flow.received_trigger});
   }
   for (const Flow& flow : traffic.flows) {
-    for (const std::uint32_t id : {flow.trigger, flow.done_trigger}) {
+    for (const std::uint32_t id : {flow.trigger, flow.sent_trigger, flow.received_trigger}) {
       if (id != 0 && !known.contains(id)) {
         return "trigger " + std::to_string(id) + " is used and not defined";
       }

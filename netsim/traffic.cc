@@ -33,11 +33,12 @@ void number(Traffic& traffic) {
   for (Flow& flow : traffic.flows) flow.id = ++id;
 }
 
-// `next` starts when `before` is done.
+// `next` starts when its source knows that `before` is done: as the source or the destination of
+// it.
 void chain(Traffic& traffic, Flow& before, Flow& next) {
   const auto id = static_cast<std::uint32_t>(traffic.triggers.size() + 1);
   traffic.triggers.push_back(Trigger{.id = id});
-  before.done_trigger = id;
+  (next.source == before.source ? before.sent_trigger : before.received_trigger) = id;
   next.trigger = id;
   next.start.reset();
 }

@@ -4,7 +4,7 @@
 //
 // A matrix is lines of words; `#` begins a comment line:
 //   Nodes 16 | Connections 2 | Triggers 1 | Failures 1
-//   0->13 id 1 start 0 size 2000000 send_done_trigger 1
+//   0->13 id 1 start 0 size 2000000 send_done_trigger 1    or recv_done_trigger
 //   13->0 id 2 trigger 1 size 2000000
 //   trigger id 1 oneshot | multishot | barrier count 2
 //   failure switch_type TOR switch_id 0 link_id 1
@@ -27,12 +27,13 @@ struct Flow {
   std::uint32_t source = 0;
   std::uint32_t destination = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t id = 0;              // as in the matrix; 0 = none
-  std::optional<Picoseconds> start;  // or:
-  std::uint32_t trigger = 0;         // starts it
-  std::uint32_t done_trigger = 0;    // told when it is done; 0 = none
-  bool rod = false;                  // ordered (ROD), whatever the others are
-  std::uint8_t traffic_class = 0;    // 0 or pds::class_of_dscp: contexts of its own (CMS-2)
+  std::uint32_t id = 0;                // as in the matrix; 0 = none
+  std::optional<Picoseconds> start;    // or:
+  std::uint32_t trigger = 0;           // starts it
+  std::uint32_t sent_trigger = 0;      // told when the source has all ACKs; 0 = none
+  std::uint32_t received_trigger = 0;  // told when the destination has all bytes; 0 = none
+  bool rod = false;                    // ordered (ROD), whatever the others are
+  std::uint8_t traffic_class = 0;      // 0 or pds::class_of_dscp: contexts of its own (CMS-2)
 };
 
 struct Trigger {

@@ -88,6 +88,12 @@ TEST(Division, AllToAll_SameResults) {
   expect_same("--all-to-all 12 --hosts 16 --size 30000 --serial --topology two-tier");
 }
 
+// A host passes on what it has received; hosts of all ranks are in the ring.
+TEST(Division, RingAllReduce_SameResults) {
+  expect_same("--ring-all-reduce 16 --hosts 16 --size 20000");
+  expect_same("--ring-all-reduce 12 --hosts 32 --size 40000 --loss 0.01");
+}
+
 TEST(Division, EveryAlgorithm_SameResults) {
   for (const cms::AlgorithmRow& row : cms::kAlgorithms) {
     expect_same("--incast 6 --hosts 16 --size 100000 --cc " + std::string(row.name));
@@ -177,7 +183,10 @@ TEST(Division, IndivisibleNetworks_AreRefused) {
               HasSubstr("one switch cannot be divided"));
   EXPECT_THAT(complaint("--incast 2 --hosts 16 --threads 9"), HasSubstr("the network has 8"));
   EXPECT_THAT(complaint("--incast 2 --hosts 16 --threads 2 --hop-us 0"), HasSubstr("--hop-us 0"));
-  EXPECT_THAT(complaint("--ring-all-reduce 16 --hosts 16 --threads 2"),
+  const std::string file = testing::TempDir() + "crossing.cm";
+  std::ofstream(file) << "Nodes 16\n0->13 start 0 size 9 send_done_trigger 1\n"
+                         "13->0 trigger 1 size 9\ntrigger id 1 oneshot\n";
+  EXPECT_THAT(complaint("--threads 2 --matrix " + file),
               HasSubstr("takes no time; run this traffic on one rank"));
   EXPECT_EQ(complaint("--all-to-all 16 --serial --hosts 16 --threads 2"), "");
 }

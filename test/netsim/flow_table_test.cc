@@ -18,7 +18,7 @@ struct Flows : ::testing::Test {
   FlowTable table(Trigger trigger) {
     trigger.id = 3;
     traffic.triggers = {trigger};
-    traffic.flows[0].done_trigger = traffic.flows[1].done_trigger = 3;
+    traffic.flows[0].sent_trigger = traffic.flows[1].sent_trigger = 3;
     traffic.flows[2].trigger = traffic.flows[3].trigger = 3;
     return FlowTable(traffic);
   }
@@ -69,6 +69,19 @@ TEST_F(Flows, MultiShotFiresEachTime) {
   flows.start(1, 10);
   EXPECT_THAT(finish(flows, 0), ElementsAre(2, 3));
   EXPECT_THAT(finish(flows, 1), ElementsAre(2, 3));
+}
+
+TEST_F(Flows, ReceivedFlowStartsOthersOnce) {
+  FlowTable flows = table({});
+  traffic.flows[0].sent_trigger = 0;
+  traffic.flows[0].received_trigger = 3;
+  const auto complain = [this](const std::string& what) { complaints.push_back(what); };
+  EXPECT_THAT(flows.receive(1, complain), IsEmpty()) << "it tells when it has been sent";
+  EXPECT_THAT(flows.receive(0, complain), ElementsAre(2, 3));
+  flows.start(0, 10);
+  EXPECT_THAT(finish(flows, 0), IsEmpty());
+  EXPECT_THAT(flows.receive(4, complain), IsEmpty());
+  EXPECT_THAT(complaints, ElementsAre("something was received that was never posted"));
 }
 
 TEST_F(Flows, ErrorIsReportedAndStartsTheNextFlows) {

@@ -55,8 +55,10 @@ TEST(Matrix, ReadsTriggersAndFailures) {
       "trigger id 1 oneshot\ntrigger id 2 barrier count 2\n"
       "failure switch_type AGG switch_id 3 link_id 1\n");
   ASSERT_TRUE(traffic);
-  EXPECT_EQ(traffic->flows[0].done_trigger, 1U);
+  EXPECT_EQ(traffic->flows[0].sent_trigger, 1U);
+  EXPECT_EQ(traffic->flows[0].received_trigger, 0U);
   EXPECT_EQ(traffic->flows[1].trigger, 1U);
+  EXPECT_EQ(traffic->flows[2].received_trigger, 2U);
   EXPECT_FALSE(traffic->flows[1].start.has_value());
   EXPECT_EQ(traffic->triggers[1].count, 2U);
   ASSERT_EQ(traffic->failures.size(), 1U);

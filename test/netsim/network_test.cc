@@ -114,6 +114,17 @@ TEST(Network, TriggersStartFlowsInTurn) {
   EXPECT_NEAR(results.fct.worst, 176.2, 4);
 }
 
+// CMS-807. The destination has all bytes half a round trip before the source knows it.
+TEST(Network, ReceivedFlowsStartOthersEarlier) {
+  const auto makespan = [](const std::string& end) {
+    return run_line("", "Nodes 16\nTriggers 1\n0->9 start 0 size 200000 id 1 " + end +
+                            "_done_trigger 1\n9->4 id 2 trigger 1 size 200000\n"
+                            "trigger id 1 oneshot\n")
+        .makespan_us;
+  };
+  EXPECT_NEAR(makespan("send") - makespan("recv"), 7, 1);
+}
+
 // CMS-803.
 TEST(Network, LostPacketsAreCountedAndSentAgain) {
   const Results results = run_line("--hosts 16 --incast 1 --size 4000000 --loss 0.02");
