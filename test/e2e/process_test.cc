@@ -246,6 +246,73 @@ TEST(EngineProcess, PostsEndWhenItStandsStill) {
   EXPECT_EQ(result, 0);
 }
 
+// Peers write data for a queue that nobody reads, far more than it holds.
+TEST(EngineProcess, AFullQueueHoldsBackNoOther) {
+  constexpr std::size_t kQueue = 8;
+  constexpr std::size_t kWrites = 3000;  // more than are set aside before peers must wait
+  Engine engine;
+  const Variable setting("FI_UET_ENGINE", engine.setting());
+  Side writer;
+  Side reader;
+  fi_cq_attr small{};
+  small.format = FI_CQ_FORMAT_TAGGED;
+  small.size = kQueue;
+  Owned<fid_cq> full;
+  Side::open(full, "fi_cq_open",
+             [&](auto** out) { return fi_cq_open(reader.domain.get(), &small, out, nullptr); });
+  const Owned<fid_ep> other = reader.open_endpoint(0);
+  std::swap(reader.cq, full);
+  const Owned<fid_ep> to = reader.open_endpoint(0);
+  std::swap(reader.cq, full);
+  char memory = 0;
+  Owned<fid_mr> region;
+  Side::open(region, "fi_mr_reg", [&](auto** out) {
+    return fi_mr_reg(reader.domain.get(), &memory, 1, FI_REMOTE_WRITE, 0, 5, 0, out, nullptr);
+  });
+  const Owned<fid_ep> from = writer.open_endpoint(0);
+  const fi_addr_t address = writer.insert(*to);
+  const fi_addr_t other_address = writer.insert(*other);
+  std::size_t posted = 0;
+  std::size_t done = 0;
+  const auto write = [&] {
+    while (posted < kWrites && posted - done < 64 &&
+           fi_writedata(from.get(), "x", 1, nullptr, posted, address, 0, 5, nullptr) == 0) {
+      ++posted;
+    }
+    const auto event = writer.poll();
+    if (!event) return;
+    ASSERT_EQ(event->error, 0) << "write " << done;
+    ++done;
+  };
+  // Messages to the other endpoint arrive meanwhile, once per 100 writes while any are taken.
+  for (std::size_t i = 0; i < 10; ++i) {
+    for (const std::size_t until = done + 100; done < until && done < 1000;) {
+      write();
+      reader.poll();
+    }
+    char received = 0;
+    ASSERT_EQ(fi_recv(other.get(), &received, 1, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_inject(from.get(), "m", 1, other_address), 0);
+    EXPECT_EQ(reader.next(writer).error, 0);
+    EXPECT_EQ(received, 'm');
+  }
+  // Nothing is lost.
+  std::vector<bool> told(kWrites);
+  std::size_t count = 0;
+  const Clock::time_point start = Clock::now();
+  while (count < kWrites && Clock::now() - start < kDeadline) {
+    write();
+    const auto event = Side::poll(*full);
+    if (!event) continue;
+    ASSERT_EQ(event->error, 0);
+    ASSERT_LT(event->data, kWrites);
+    EXPECT_FALSE(told[event->data]) << "told twice";
+    told[event->data] = true;
+    ++count;
+  }
+  EXPECT_EQ(count, kWrites);
+}
+
 TEST(EngineProcess, ClosesAllDomainsWhenItIsAskedToEnd) {
   Engine engine;
   const Variable setting("FI_UET_ENGINE", engine.setting());

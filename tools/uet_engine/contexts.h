@@ -27,7 +27,7 @@ class Context final : public ses::CompletionSink {
   std::uint16_t number() const { return number_; }
 
   void complete(const ses::Completion& completion) noexcept override;
-  bool can_take_event() noexcept override { return events_.has_space(); }
+  bool can_take_event() noexcept override { return events_.can_take_event(); }
   bool reserve_receive() noexcept override { return can_take_event(); }
   void release_receive() noexcept override {}
   void remote_access(ses::Kind kind, std::uint64_t length) noexcept override {

@@ -29,6 +29,13 @@ class Events {
 
   // False: the application has to take events before it gets further ones.
   bool has_space() const { return waiting_.size() < kMostWaiting; }
+  // May a peer cause an event that needs a place in a queue of the application?
+  bool can_take_event() const {
+    return has_space() && (queues_full_ == nullptr ||
+                           std::atomic_ref(*queues_full_).load(std::memory_order_relaxed) == 0);
+  }
+  // Of the memory that is shared with the application: as Share::queues_full. Must live longer.
+  void heed(std::uint32_t& queues_full) { queues_full_ = &queues_full; }
   bool any() const { return !waiting_.empty() || !accesses_.empty(); }
   // The application ends, or there was no memory for what it has to be told. Without a lock.
   bool cut_off() const { return cut_off_.load(std::memory_order_relaxed); }
@@ -63,6 +70,7 @@ class Events {
 
   std::deque<prov::SharedEvent> waiting_;  // for the ring
   std::unordered_map<AccessKey, Access, AccessHash> accesses_;
+  std::uint32_t* queues_full_ = nullptr;
   std::atomic<bool> cut_off_{false};
 };
 

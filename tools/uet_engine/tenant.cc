@@ -171,6 +171,7 @@ int Tenant::open_memory(std::string& why) {
     return -FI_ENOMEM;
   }
   rings_ = std::make_unique<Rings>(static_cast<prov::Share*>(memory));
+  events_.heed(rings_->share.queues_full);
   const prov::Guard guard(engine_->lock());
   engine_->attach(this);
   ::eventfd_write(engine_->submissions().doorbell(),

@@ -26,6 +26,8 @@ namespace {
 constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
 // Between two looks whether the engine still runs.
 constexpr Duration kLook = std::chrono::milliseconds(10);
+// Events that are set aside before the engine is told that the queues are full.
+constexpr std::size_t kMostSetAside = 1024;
 // See patience().
 constexpr Duration kPatienceWithEngine = std::chrono::milliseconds(500);
 constexpr Duration kPatienceWithOthers = std::chrono::milliseconds(3);
@@ -362,14 +364,22 @@ bool EngineLink::take_events(Time now) {
     drain();
     note_sleep(share_->share.application_sleeps);
   }
-  bool any = false;
+  bool any = contexts_.set_aside() > 0 && contexts_.give_set_aside();
   while (const SharedEvent* const event = share_->events.front()) {
-    if (!contexts_.take(*event, requests_)) return any;
+    if (!contexts_.take(*event, requests_)) break;
     share_->events.pop();
     any = true;
   }
+  note_full_queues();
   if (now >= next_look_) look_at_engine(now);
   return any;
+}
+
+void EngineLink::note_full_queues() {
+  const bool full = contexts_.set_aside() >= kMostSetAside;
+  if (full == full_) return;
+  full_ = full;
+  std::atomic_ref(share_->share.queues_full).store(full ? 1 : 0, std::memory_order_relaxed);
 }
 
 bool take_events(EngineLink& link, Time now) { return link.take_events(now); }

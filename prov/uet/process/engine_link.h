@@ -47,8 +47,8 @@ class EngineLink {
   // Readable when there may be events, after prepare_wait(), which says whether there are already.
   int wait_fd() const { return wait_fd_.get(); }
   bool prepare_wait();
-  // Completes what the engine has completed, as far as the queues can take it. If the engine has
-  // ended, all operations fail with FI_EIO. True: there was something.
+  // Completes what the engine has completed; what queues cannot take now waits for them. If the
+  // engine has ended, all operations fail with FI_EIO. True: there was something.
   bool take_events(Time now);
 
   // As the calls of ses::Ses and ses::Initiator. `queue`: an open_queue() that the context takes
@@ -92,6 +92,7 @@ class EngineLink {
   void finish(SharedCommand& command);
   void drain();
   void look_at_engine(Time now);
+  void note_full_queues();
 
   EngineRequests requests_;
   nic::FileDescriptor doorbell_;
@@ -103,6 +104,7 @@ class EngineLink {
   ses::OperationLimits limits_;
   LinkedContexts contexts_;
   Time next_look_{};
+  bool full_ = false;     // the engine has been told so (Share::queues_full)
   bool slept_ = false;    // some thread has
   bool stalled_ = false;  // see patience()
 };

@@ -3,6 +3,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include <iterator>
 #include <new>
 
 namespace uet::prov {
@@ -66,6 +67,10 @@ void LinkedContexts::close(ContextNumber number) {
   operations_.for_each([&](OperationNumber operation, const LinkedOperation& its) {
     if (its.owner == number) operations_.remove(operation);
   });
+  const auto aside = set_aside_.find(number);
+  if (aside == set_aside_.end()) return;
+  set_aside_count_ -= aside->second.size();
+  set_aside_.erase(aside);
 }
 
 bool LinkedContexts::count(OperationNumber number) {
@@ -103,18 +108,50 @@ bool LinkedContexts::complete(const SharedEvent& event) {
   ses::Completion completion = completion_of(event);
   const LinkedOperation* const operation = operations_.find(event.number);
   const bool shared = operation != nullptr && all_[operation->owner].is_queue;
-  if (sink != nullptr) {
-    const bool is_event = completion.kind == ses::Kind::RemoteWrite && !completion.took_receive;
-    if (is_event && !sink->can_take_event()) return false;
-    if ((completion.multi || shared) && !sink->reserve_receive()) return false;
-  }
-  if (operation != nullptr && (sink != nullptr || shared)) {
+  const bool reserves = completion.multi || shared;
+  if (operation != nullptr) {
     completion.context = operation->context;
     completion.user_flags = operation->user_flags;
-    end(event.number, completion);
   }
-  if (sink != nullptr) sink->complete(completion);
+  if (sink != nullptr) {
+    const bool others_wait = !is_transmit(completion.kind) && set_aside_.contains(event.context);
+    if (!others_wait && has_place(*sink, completion, reserves)) {
+      sink->complete(completion);
+    } else {
+      try {
+        set_aside_[event.context].push_back({completion, reserves});
+      } catch (const std::bad_alloc&) {
+        return false;
+      }
+      ++set_aside_count_;
+    }
+  }
+  if (operation != nullptr && (sink != nullptr || shared)) end(event.number, completion);
   return true;
+}
+
+// Reserves it for a completion that `reserves`.
+bool LinkedContexts::has_place(ses::CompletionSink& sink, const ses::Completion& completion,
+                               bool reserves) {
+  const bool is_event = completion.kind == ses::Kind::RemoteWrite && !completion.took_receive;
+  if (is_event && !sink.can_take_event()) return false;
+  return !reserves || sink.reserve_receive();
+}
+
+bool LinkedContexts::give_set_aside() {
+  const std::size_t before = set_aside_count_;
+  for (auto aside = set_aside_.begin(); aside != set_aside_.end();) {
+    ses::CompletionSink& sink = *all_[aside->first].sink;
+    std::deque<SetAside>& waiting = aside->second;
+    while (!waiting.empty() &&
+           has_place(sink, waiting.front().completion, waiting.front().reserves)) {
+      sink.complete(waiting.front().completion);
+      waiting.pop_front();
+      --set_aside_count_;
+    }
+    aside = waiting.empty() ? set_aside_.erase(aside) : std::next(aside);
+  }
+  return set_aside_count_ < before;
 }
 
 // Its last completion, or one of a multi-receive, or that of a peek which has claimed a message.

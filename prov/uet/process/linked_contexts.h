@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -42,8 +43,12 @@ class LinkedContexts {
   // The operation has been posted. Does it transmit?
   bool count(OperationNumber number);
 
-  // False: the queue of the application that it is for cannot take it now.
+  // What the queue of the application that it is for cannot take now is set aside, so that it does
+  // not hold back the events of other queues. False: there is no memory for that.
   bool take(const SharedEvent& event, const EngineRequests& requests);
+  // Gives queues with space what has been set aside for them. True: there was something.
+  bool give_set_aside();
+  std::size_t set_aside() const { return set_aside_count_; }
   // The engine has ended: all operations fail.
   void fail_all();
   // As nic::Nic.
@@ -55,13 +60,22 @@ class LinkedContexts {
   ses::CompletionSink* sink_of(ContextNumber number) const {
     return number < all_.size() ? all_[number].sink : nullptr;
   }
+  struct SetAside {
+    ses::Completion completion;
+    bool reserves;  // no post has reserved an entry of the queue
+  };
+
   bool complete(const SharedEvent& event);
+  static bool has_place(ses::CompletionSink& sink, const ses::Completion& completion,
+                        bool reserves);
   void count_access(const SharedEvent& event, const EngineRequests& requests);
   void end(OperationNumber number, const ses::Completion& completion);
   void remove(OperationNumber number);
 
   std::vector<Context> all_;
   OperationTable operations_;
+  std::map<ContextNumber, std::deque<SetAside>> set_aside_;  // in order; none is empty
+  std::size_t set_aside_count_ = 0;
   std::deque<FepAddress> refusals_;
   pds::PeerWatcher* watcher_ = nullptr;
 };

@@ -159,6 +159,9 @@ struct Share {
   alignas(64) std::uint64_t event_head;  // events that the application has taken
   alignas(64) std::uint32_t engine_sleeps;
   alignas(64) std::uint32_t application_sleeps;
+  // 1: queues of the application are full, and it has set aside what belongs there. Peers are told
+  // to send again what needs a place there.
+  alignas(64) std::uint32_t queues_full;
   std::array<SharedEvent, kShareEvents> events;
   std::array<std::array<std::byte, kShareInlineBytes>, kShareCommands> inlined;  // of transmits
 };
