@@ -17,6 +17,33 @@ constexpr double kQuietOfBaseRtt = 0.02;
 constexpr double kCalmRtts = 16;           // without a trim, before a Probe
 constexpr double kLeastBaseRttUs = 0.001;  // the resolution of Duration
 
+// CMS-724: is nothing known of the way but the rate of the interface in front of it?
+bool knows_no_way(const NsccConstants& c) {
+  return !c.parameters->rate_is_stated && !c.parameters->base_rtt &&
+         c.tuning().target_qdelay_us == 0;
+}
+
+double wide_target_us(const NsccConstants& c) { return kWideTarget * c.tuning().reference_rtt_us; }
+
+// The time in which the flow sends a few packets.
+double few_packets_us(const NsccState& s) {
+  return kQueuedPackets * s.mtu_bytes / s.cwnd_bytes * (nscc_loop_us(s) + s.avg_delay_us);
+}
+
+// CMS-724: gains that follow from a long round trip, or a long queue, and the rate of an interface
+// are so wide that one ACK could raise a small window a hundredfold, though the way may be a slow
+// one.
+bool has_wide_gains(const NsccState& s, const NsccConstants& c) {
+  if (c.parameters->rate_is_stated) return false;
+  return c.target_qdelay_us > wide_target_us(c) ||
+         (knows_no_way(c) && few_packets_us(s) > wide_target_us(c));
+}
+
+void remember_congestion(NsccState& s, double safe_bytes, Time now) {
+  s.safe_bytes = safe_bytes;
+  s.last_congestion = now;
+}
+
 // An application of what has accumulated, or its loss.
 void drop_increase(NsccState& s) {
   s.inc_bytes2 = 0;
@@ -124,6 +151,7 @@ QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool ce,
     const double achieved = static_cast<double>(s.achieved_bytes) / epochs_over(s, c, now);
     if (s.qa_end_time && congested && achieved < s.max_bytes / std::exp2(c.tuning().qa_gate)) {
       s.set_cwnd(achieved);
+      remember_congestion(s, s.cwnd_bytes, now);
       s.bytes_to_ignore = s.inflight_bytes;
       s.bytes_ignored = 0;
       s.trigger_qa = false;
@@ -140,27 +168,27 @@ QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool ce,
 
 bool has_slow_hosts(const NsccState& s) { return s.host.us() > s.base_rtt_us; }
 
-// CMS-724: gains that follow from a long round trip and the rate of an interface are so wide that
-// one ACK could raise a small window a hundredfold, though the way may be a slow one.
-bool has_wide_gains(const NsccConstants& c) {
-  return !c.parameters->rate_is_stated && c.scaling_b() > kWideTarget;
+// CMS-724, rule 1.
+double doubled_at_most(const NsccState& s, const NsccConstants& c, double increase_bytes,
+                       double arrived_bytes) {
+  if (!has_wide_gains(s, c) && !has_slow_hosts(s)) return increase_bytes;
+  return std::min({increase_bytes, arrived_bytes, s.cwnd_bytes});
 }
 
-// The part of an increase that is due after `arrived_bytes` have been reported.
+// The part of an increase that is due after `arrived_bytes` have been reported: rules 1 and 2.
 double bounded_increase(const NsccState& s, const NsccConstants& c, double increase_bytes,
                         double arrived_bytes, Time now) {
-  const bool wide = has_wide_gains(c);
-  if (!wide && !has_slow_hosts(s)) return increase_bytes;
-  const double doubled_bytes = std::min({increase_bytes, arrived_bytes, s.cwnd_bytes});
-  const double since_loss_us = to_us(now - s.last_loss_round);
-  if (!wide || s.safe_bytes == 0 || since_loss_us > kRememberLossRtts * nscc_loop_us(s)) {
-    return doubled_bytes;
-  }
-  const double safe_bytes = std::max(0.0, s.safe_bytes - s.cwnd_bytes);
-  return std::min(doubled_bytes, safe_bytes + kCautiousGrowth * arrived_bytes);
+  const double doubled_bytes = doubled_at_most(s, c, increase_bytes, arrived_bytes);
+  const double remembered_us = kRememberCongestionRtts * nscc_loop_us(s);
+  const bool remembered = s.safe_bytes != 0 && to_us(now - s.last_congestion) <= remembered_us;
+  const bool queue = s.avg_delay_us >= nscc_target_qdelay_us(s, c) / 2;
+  if (!has_wide_gains(s, c) || !remembered || !queue) return doubled_bytes;
+  const double per_round_trip = std::sqrt(s.mtu_bytes * s.cwnd_bytes);
+  return std::min(doubled_bytes, std::max(0.0, s.safe_bytes - s.cwnd_bytes) +
+                                     per_round_trip * arrived_bytes / s.cwnd_bytes);
 }
 
-bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double delay_us, Time now) {
+bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double delay_us) {
   if (delay_us >= nscc_quiet_us(s, c)) {
     s.fi_count_bytes = 0;
     s.increase_mode = false;
@@ -169,7 +197,7 @@ bool fast_increase(NsccState& s, const NsccConstants& c, double bytes, double de
   s.fi_count_bytes += bytes;
   if (s.fi_count_bytes <= s.cwnd_bytes && !s.increase_mode) return false;
   const double increase_bytes = c.fi_scale() * loop_gain(s, c) * bytes;
-  s.set_cwnd(s.cwnd_bytes + bounded_increase(s, c, increase_bytes, bytes, now));
+  s.set_cwnd(s.cwnd_bytes + doubled_at_most(s, c, increase_bytes, bytes));
   s.counts->fast_increase_bytes += static_cast<std::uint64_t>(bytes);
   s.increase_mode = true;
   return true;
@@ -182,7 +210,13 @@ void decrease(NsccState& s, const NsccConstants& c, Time now) {
   const double spacing_us = c.tuning().decrease_spacing_rtts * nscc_loop_us(s);
   if (s.avg_delay_us <= target_us || to_us(now - s.last_dec_time) <= spacing_us) return;
   const double excess = (s.avg_delay_us - target_us) / s.avg_delay_us;
-  s.set_cwnd(s.cwnd_bytes * std::max(1 - c.tuning().gamma * excess, c.tuning().max_md_jump));
+  double rest = std::max(1 - c.tuning().gamma * excess, c.tuning().max_md_jump);
+  if (has_wide_gains(s, c)) {  // rule 3
+    const double loop_us = nscc_loop_us(s);
+    rest = std::max(rest, (loop_us + target_us) / (loop_us + s.avg_delay_us));
+  }
+  s.set_cwnd(s.cwnd_bytes * rest);
+  remember_congestion(s, s.cwnd_bytes, now);
   ++s.counts->cuts;
   s.last_dec_time = now;
 }
@@ -201,7 +235,7 @@ NsccReaction react(NsccState& s, const NsccConstants& c, double bytes, bool ce, 
     s.inc_bytes2 += c.fi_bytes() * loop_gain(s, c) * bytes;
     return NsccReaction::Fair;
   }
-  if (fast_increase(s, c, bytes, delay_us, now)) return NsccReaction::FastIncrease;
+  if (fast_increase(s, c, bytes, delay_us)) return NsccReaction::FastIncrease;
   s.inc_bytes2 += c.alpha_bytes_per_us * loop_gain(s, c) * bytes * (target_us - delay_us);
   return NsccReaction::Rise;
 }
@@ -311,7 +345,11 @@ void nscc_on_probe_answer(NsccState& state, const NsccConstants& constants, Dura
 }
 
 double nscc_target_qdelay_us(const NsccState& state, const NsccConstants& constants) {
-  return std::max(constants.target_qdelay_us, kTargetOfJitter * state.noise.jitter_us());
+  double target_us = constants.target_qdelay_us;
+  if (knows_no_way(constants)) {  // CMS-724, rule 4
+    target_us = std::max(std::min(target_us, wide_target_us(constants)), few_packets_us(state));
+  }
+  return std::max(target_us, kTargetOfJitter * state.noise.jitter_us());
 }
 
 double nscc_quiet_us(const NsccState& state, const NsccConstants& constants) {
@@ -418,9 +456,8 @@ void nscc_on_trim(NsccState& s, const NsccConstants& c, std::uint32_t bytes,
 }
 
 void nscc_on_inferred_loss(NsccState& s, std::uint32_t bytes, LossCause cause, Time now) {
-  if (to_us(now - s.last_loss_round) > nscc_loop_us(s)) {
-    s.safe_bytes = s.cwnd_bytes / 2;
-    s.last_loss_round = now;
+  if (to_us(now - s.last_congestion) > nscc_loop_us(s)) {
+    remember_congestion(s, s.cwnd_bytes / 2, now);
   }
   s.set_cwnd(s.cwnd_bytes - bytes);
   note_ignored(s, bytes);

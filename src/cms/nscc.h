@@ -29,10 +29,10 @@ inline constexpr double kLightLoadOfBdp = 0.25;  // "light load" of CMS-711
 inline constexpr double kCloseOfTarget = 0.25;   // and "close to the base RTT" (RttNoise)
 inline constexpr double kNoiseAgeRtts = 1000;
 inline constexpr double kRaiseLimitOfConfig = 4;
-// Of the reference round trip time: a longer target makes gains wide (CMS-724).
-inline constexpr double kWideTarget = 4;
-inline constexpr double kCautiousGrowth = 1.0 / 16;  // of what arrives, beyond a window that lost
-inline constexpr double kRememberLossRtts = 100;
+// A way that is slower than the interface (CMS-724). The first is in reference round trip times.
+inline constexpr double kWideTarget = 4;  // a longer target delay makes gains wide
+inline constexpr double kRememberCongestionRtts = 100;
+inline constexpr double kQueuedPackets = 2;  // of each flow, at the target delay
 
 // Constants that follow from the configuration (CMS 2.1). Each context has its own, since the base
 // RTT may be measured; so only constants whose computation takes a division are stored.
@@ -130,8 +130,9 @@ struct NsccState : Window {
   std::int64_t last_peak_bytes = 0;  // ... and in the one before
   HostDelay host;
   std::optional<Time> delayed_since;  // all samples since then showed a queue
-  double safe_bytes = 0;   // half the window when packets were lost (CMS-724), 0 = none were
-  Time last_loss_round{};  // when the first packet of a round trip with losses was found lost
+  // CMS-724: the window after the last cut, or half of what it was at the last loss; 0 = neither.
+  double safe_bytes = 0;
+  Time last_congestion{};            // the last cut, or beginning of a round trip with losses
   double before_collapse_bytes = 0;  // window before CMS-135 took all, 0 = it did not
   Counters* counts = nullptr;        // SharedParameters::counts
   bool trigger_qa = false;           // a packet was trimmed since the last quick adapt

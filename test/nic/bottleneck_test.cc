@@ -35,7 +35,6 @@ constexpr int kMostMeasurements = 6;
 
 constexpr double kLeastShareOfLink = 0.9;
 constexpr double kLeastJain = 0.95;
-constexpr double kLeastJainOfNearAndFar = 0.9;
 constexpr double kMostSentAgain = 0.01;     // where the queue marks
 constexpr double kMostSentAgainFar = 0.05;  // and where it does not, on a long way
 
@@ -268,10 +267,6 @@ TEST(Bottleneck, IsFullAndShared) { measure({}); }
 
 // Two senders have the link for two seconds when two others join them.
 TEST(Bottleneck, IsSharedWithLateJoiners) { measure({.late = std::chrono::seconds(2)}); }
-
-// Two senders are twice as far away as the two others (UET_E2E_FAR), and all know the rate of the
-// link and the longest round trip. NSCC makes windows equal, which are slower on a longer way.
-TEST(Bottleneck, IsSharedByNearAndFar) { measure({.least_jain = kLeastJainOfNearAndFar}); }
 
 // CMS-724: the senders take the link for one of 100 Gb/s, and a round trip is long.
 TEST(Bottleneck, IsSharedFarAway) { measure({.most_again = kMostSentAgainFar}); }
