@@ -46,6 +46,7 @@ void RailPeers::note_arrival(Peer& peer, std::size_t rail, Time now) {
     if (other == rail) {
       way.unanswered = way.asked = way.heard = Time{};
       way.expects = false;
+      way.next_hello = std::min(way.next_hello, now + kFirstPause);
     } else if (way.unanswered != Time{} && way.state == State::Up) {
       list(peer, other);
     }
@@ -106,7 +107,11 @@ void RailPeers::leave(Peer& peer, std::size_t rail, Time next_hello) {
 
 void RailPeers::set_carrier(std::size_t rail, bool up) {
   carrier_[rail] = up;
-  if (!up) lost_.push_back({{}, static_cast<std::uint8_t>(rail)});
+  if (!up) return lost_.push_back({{}, static_cast<std::uint8_t>(rail)});
+  for (auto& [first, peer] : peers_) {  // they are asked with the next packet
+    peer.ways[rail].next_hello = Time{};
+    peer.ways[rail].pause = kFirstPause;
+  }
 }
 
 std::optional<LostRail> RailPeers::poll_lost() {

@@ -9,7 +9,7 @@
 //               peer takes packets -> Silent
 //             Gone came -> Silent
 //             Unknown came, as another process is there now -> Unproved
-//   Silent    Hellos leave; Known came -> Up
+//   Silent    Hellos leave, also when the carrier is back or a packet came; Known came -> Up
 //
 // A rail without a carrier is used for no peer. Knows no packets and sends nothing itself.
 #pragma once

@@ -409,11 +409,13 @@ void ReceiveSide::on_ack_request(Psn psn, MsgId message, std::uint16_t entropy, 
 // one ACK serves everything else.
 void ReceiveSide::repeat_acks(Time now) {
   const bool nothing_came = rx_.highest_psn() == core_.start_psn() - 1;
-  if (nothing_came || !core_.proved() || core_.has_sent_close()) return;
+  if (nothing_came || core_.has_sent_close()) return;
   if (now - core_.last_activity() > env().parameters.rto_init) return;
   PacketMeta meta;
   meta.entropy = core_.path().next_for_control(env().rng);
-  for (Psn psn = rx_.cack_psn() + 1; psn <= rx_.highest_psn(); ++psn) {
+  // A source that has proved nothing may be a stranger's address: one short ACK, as for its SYN.
+  const Psn last = core_.proved() ? rx_.highest_psn() : rx_.cack_psn();
+  for (Psn psn = rx_.cack_psn() + 1; psn <= last; ++psn) {
     meta.psn = psn;
     if (is_stored(rx_, psn)) resend_ack(meta, std::nullopt, false, now);
   }

@@ -91,5 +91,29 @@ TEST_F(Peers, ARailWithoutCarrierIsUsedForNoPeer) {
   EXPECT_FALSE(peers.poll_lost());
 }
 
+// Pauses between Hellos have become long; the rail works again.
+TEST_F(Peers, ARailThatIsBackIsAskedSoon) {
+  for (const bool carrier : {true, false}) {
+    peers.leave(peer, 1, kSent);
+    Time now = kSent;
+    for (int i = 0; i < 100; ++i) peers.may_use(peer, 1, now += milliseconds(1));
+    hellos.clear();
+    if (carrier) {
+      peers.set_carrier(1, false);
+      peers.set_carrier(1, true);
+    } else {
+      peers.note_arrival(peer, 1, now);
+      EXPECT_FALSE(peers.may_use(peer, 1, now));
+      EXPECT_TRUE(hellos.empty()) << "each packet that comes would be answered with one";
+      peers.note_arrival(peer, 1, now + milliseconds(1));
+      now += RailPeers::kFirstPause;
+    }
+    EXPECT_FALSE(peers.may_use(peer, 1, now));
+    EXPECT_EQ(hellos, (std::vector<std::size_t>{1})) << (carrier ? "carrier" : "packet");
+    EXPECT_FALSE(peers.may_use(peer, 1, now));
+    EXPECT_EQ(hellos.size(), 1U) << "once";
+  }
+}
+
 }  // namespace
 }  // namespace uet::nic
