@@ -23,30 +23,30 @@ bool FlowTable::start(std::uint32_t flow, Picoseconds now) {
   return true;
 }
 
-const std::vector<std::uint32_t>& FlowTable::finish(std::uint32_t flow, bool good, Picoseconds now,
-                                                    const Complain& complain) {
-  if (flow >= records_.size() || records_[flow].started == kPsNever) {
-    complain("something completed that was never posted");
+const std::vector<std::uint32_t>& FlowTable::note(std::uint32_t flow, FlowEvent event,
+                                                  Picoseconds now, const Complain& complain) {
+  if (flow >= records_.size()) {
+    complain("something ended that was never posted");
     return none_;
   }
+  if (event == FlowEvent::Received) return fire(traffic_.flows[flow].received_trigger);
+  if (!finish(flow, event == FlowEvent::Finished, now, complain)) return none_;
+  return fire(traffic_.flows[flow].sent_trigger);
+}
+
+bool FlowTable::finish(std::uint32_t flow, bool good, Picoseconds now, const Complain& complain) {
   FlowRecord& record = records_[flow];
-  if (record.finished != kPsNever) {
-    complain("flow " + std::to_string(flow) + " completed twice");
-    return none_;
+  if (record.started == kPsNever || record.finished != kPsNever) {
+    const bool twice = record.finished != kPsNever;
+    complain(twice ? "flow " + std::to_string(flow) + " completed twice"
+                   : "something ended that was never posted");
+    return false;
   }
   record.finished = now;
   record.good = good;
   ++finished_;
   if (!good) complain("flow " + std::to_string(flow) + " ended with an error");
-  return fire(traffic_.flows[flow].sent_trigger);
-}
-
-const std::vector<std::uint32_t>& FlowTable::receive(std::uint32_t flow, const Complain& complain) {
-  if (flow >= records_.size()) {
-    complain("something was received that was never posted");
-    return none_;
-  }
-  return fire(traffic_.flows[flow].received_trigger);
+  return true;
 }
 
 // 0: none.

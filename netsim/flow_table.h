@@ -13,6 +13,12 @@
 
 namespace uet::netsim {
 
+enum class FlowEvent : std::uint8_t {
+  Received,  // the destination has all bytes
+  Finished,  // the source has all acknowledgements
+  Failed,    // the source has given up
+};
+
 struct FlowRecord {
   Picoseconds started = kPsNever;
   Picoseconds finished = kPsNever;
@@ -29,12 +35,10 @@ class FlowTable {
 
   // False: the flow has started before.
   bool start(std::uint32_t flow, Picoseconds now);
-  // The flow is done; `good`: without an error. Returns the flows that start now, valid until the
-  // table ends; empty if there are none, or if the flow cannot have finished.
-  const std::vector<std::uint32_t>& finish(std::uint32_t flow, bool good, Picoseconds now,
-                                           const Complain& complain);
-  // The destination has all bytes of the flow. Returns the flows that start now, as above.
-  const std::vector<std::uint32_t>& receive(std::uint32_t flow, const Complain& complain);
+  // Returns the flows that start now, valid until the table ends; empty if there are none, or if
+  // that cannot have happened.
+  const std::vector<std::uint32_t>& note(std::uint32_t flow, FlowEvent event, Picoseconds now,
+                                         const Complain& complain);
 
   const std::vector<FlowRecord>& records() const { return records_; }
   std::size_t finished() const { return finished_; }
@@ -45,6 +49,7 @@ class FlowTable {
     std::uint32_t told = 0;
     std::vector<std::uint32_t> flows;  // that it starts
   };
+  bool finish(std::uint32_t flow, bool good, Picoseconds now, const Complain& complain);
   const std::vector<std::uint32_t>& fire(std::uint32_t id);
 
   const Traffic& traffic_;

@@ -112,9 +112,10 @@ bool Host::post(std::uint32_t number) {
 
 void Host::complete(const ses::Completion& completion) noexcept {
   if (completion.kind == ses::Kind::RemoteWrite) {
-    return network_.received(static_cast<std::uint32_t>(completion.data));
+    return network_.note(static_cast<std::uint32_t>(completion.data), FlowEvent::Received);
   }
-  network_.finished(flow_of(completion.context), completion.status == ses::Status::Ok);
+  const bool good = completion.status == ses::Status::Ok;
+  network_.note(flow_of(completion.context), good ? FlowEvent::Finished : FlowEvent::Failed);
 }
 
 void Host::receive(NetPacket& packet) {

@@ -110,17 +110,12 @@ void Network::start_flow(std::uint32_t flow) {
   if (flows_.start(flow, now_)) hosts_[traffic_.flows[flow].source]->start(flow);
 }
 
-// As events of their own: a completion comes in the middle of a Fep's pass.
-void Network::start_now(const std::vector<std::uint32_t>& flows) {
-  for (const std::uint32_t flow : flows) events_.push(now_, EventKind::FlowStart, flow);
-}
-
-void Network::finished(std::uint32_t flow, bool good) {
-  start_now(flows_.finish(flow, good, now_, [this](const std::string& what) { violation(what); }));
-}
-
-void Network::received(std::uint32_t flow) {
-  start_now(flows_.receive(flow, [this](const std::string& what) { violation(what); }));
+// The flows start as events of their own: a completion comes in the middle of a Fep's pass.
+void Network::note(std::uint32_t flow, FlowEvent event) {
+  const auto complain = [this](const std::string& what) { violation(what); };
+  for (const std::uint32_t next : flows_.note(flow, event, now_, complain)) {
+    events_.push(now_, EventKind::FlowStart, next);
+  }
 }
 
 // ---- the loop -----------------------------------------------------------------------------------

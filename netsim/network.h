@@ -93,8 +93,7 @@ class Network {
   }
   // `kind`: Drain or Wake.
   void call_at(Picoseconds at, EventKind kind, std::uint32_t host) { events_.push(at, kind, host); }
-  void finished(std::uint32_t flow, bool good);
-  void received(std::uint32_t flow);
+  void note(std::uint32_t flow, FlowEvent event);
   Checks& checks() { return checks_; }
   // The packet as a NIC would show it: valid until the next call.
   std::span<const std::byte> view(const NetPacket& packet);
@@ -116,7 +115,6 @@ class Network {
   void handle(const Event& event);
   void arrive(std::uint32_t subject, NetPacket* packet);
   void start_flow(std::uint32_t flow);
-  void start_now(const std::vector<std::uint32_t>& flows);
   void prefetch() const;
   void prefetch_way(const Event& arrival) const;
   Standing meet();

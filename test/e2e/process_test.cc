@@ -76,7 +76,12 @@ class Engine {
   bool runs() const { return ::waitpid(pid_, nullptr, WNOHANG) == 0; }
   std::size_t descriptors() const { return entries_of(proc("fd")); }
   std::size_t threads() const { return entries_of(proc("task")); }
-  void signal(int number) const { ::kill(pid_, number); }
+  // Returns when it stands still.
+  void stop() const {
+    ::kill(pid_, SIGSTOP);
+    ::waitpid(pid_, nullptr, WUNTRACED);
+  }
+  void go_on() const { ::kill(pid_, SIGCONT); }
   int end(int signal) {
     if (pid_ <= 0) return 0;
     ::kill(pid_, signal);
@@ -232,7 +237,7 @@ TEST(EngineProcess, PostsEndWhenItStandsStill) {
   char room = 0;
   const auto post = [&] { return fi_recv(ep.get(), &room, 1, nullptr, FI_ADDR_UNSPEC, nullptr); };
   ASSERT_EQ(post(), 0);
-  engine.signal(SIGSTOP);
+  engine.stop();
   std::size_t posted = 0;
   while (posted < 1000 && post() == 0) ++posted;
   EXPECT_GE(posted, prov::kShareCommands - 1);
@@ -240,13 +245,13 @@ TEST(EngineProcess, PostsEndWhenItStandsStill) {
   const Clock::time_point start = Clock::now();
   for (int i = 0; i < 100; ++i) EXPECT_EQ(post(), -FI_EAGAIN);
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
-  engine.signal(SIGCONT);
+  engine.go_on();
   ssize_t result = -FI_EAGAIN;
   while (result == -FI_EAGAIN && Clock::now() - start < kDeadline) result = post();
   EXPECT_EQ(result, 0);
 }
 
-// Peers write data for a queue that nobody reads, far more than it holds.
+// Peers write data for a queue that is not read, far more than it holds.
 TEST(EngineProcess, AFullQueueHoldsBackNoOther) {
   constexpr std::size_t kQueue = 8;
   constexpr std::size_t kWrites = 3000;  // more than are set aside before peers must wait

@@ -23,8 +23,11 @@ struct Flows : ::testing::Test {
     return FlowTable(traffic);
   }
   std::vector<std::uint32_t> finish(FlowTable& flows, std::uint32_t flow, bool good = true) {
-    return flows.finish(flow, good, 20,
-                        [this](const std::string& what) { complaints.push_back(what); });
+    return note(flows, flow, good ? FlowEvent::Finished : FlowEvent::Failed);
+  }
+  std::vector<std::uint32_t> note(FlowTable& flows, std::uint32_t flow, FlowEvent event) {
+    return flows.note(flow, event, 20,
+                      [this](const std::string& what) { complaints.push_back(what); });
   }
 };
 
@@ -75,13 +78,12 @@ TEST_F(Flows, ReceivedFlowStartsOthersOnce) {
   FlowTable flows = table({});
   traffic.flows[0].sent_trigger = 0;
   traffic.flows[0].received_trigger = 3;
-  const auto complain = [this](const std::string& what) { complaints.push_back(what); };
-  EXPECT_THAT(flows.receive(1, complain), IsEmpty()) << "it tells when it has been sent";
-  EXPECT_THAT(flows.receive(0, complain), ElementsAre(2, 3));
+  EXPECT_THAT(note(flows, 1, FlowEvent::Received), IsEmpty()) << "it tells when it has been sent";
+  EXPECT_THAT(note(flows, 0, FlowEvent::Received), ElementsAre(2, 3));
   flows.start(0, 10);
   EXPECT_THAT(finish(flows, 0), IsEmpty());
-  EXPECT_THAT(flows.receive(4, complain), IsEmpty());
-  EXPECT_THAT(complaints, ElementsAre("something was received that was never posted"));
+  EXPECT_THAT(note(flows, 4, FlowEvent::Received), IsEmpty());
+  EXPECT_THAT(complaints, ElementsAre("something ended that was never posted"));
 }
 
 TEST_F(Flows, ErrorIsReportedAndStartsTheNextFlows) {
@@ -100,8 +102,8 @@ TEST_F(Flows, ImpossibleCompletionsAreReported) {
   finish(flows, 1);
   finish(flows, 1);
   EXPECT_THAT(complaints,
-              ElementsAre("something completed that was never posted",
-                          "something completed that was never posted", "flow 1 completed twice"));
+              ElementsAre("something ended that was never posted",
+                          "something ended that was never posted", "flow 1 completed twice"));
   EXPECT_EQ(flows.finished(), 1U);
 }
 

@@ -43,8 +43,8 @@ class LinkedContexts {
   // The operation has been posted. Does it transmit?
   bool count(OperationNumber number);
 
-  // What the queue of the application that it is for cannot take now is set aside, so that it does
-  // not hold back the events of other queues. False: there is no memory for that.
+  // A completion that its queue cannot take now is set aside, so that it does not hold back those
+  // of other queues. False: there is no memory for that.
   bool take(const SharedEvent& event, const EngineRequests& requests);
   // Gives queues with space what has been set aside for them. True: there was something.
   bool give_set_aside();

@@ -694,8 +694,8 @@ TEST(NsccOnAck, Cms724_ShortQueueAfterALoss_Doubles) {
   }
 }
 
-// A window that fills the way and a queue of 200 us is cut by the queue, not by half. What is left
-// is remembered as after a loss.
+// A window that fills the way and a queue of 200 us is cut by the queue, not by half. The rest is
+// remembered as after a loss.
 TEST(NsccOnAck, Cms724_Cut_LeavesWhatFillsTheWay) {
   Model m(unknown_way(false));
   m.c.target_qdelay_us = 50;
