@@ -114,6 +114,11 @@ void RailPeers::set_carrier(std::size_t rail, bool up) {
   }
 }
 
+void RailPeers::note_choice(Peer& peer, bool usable) {
+  if (usable && peer.stranded) lost_.push_back({peer.first, kLastResort});
+  peer.stranded = !usable;
+}
+
 std::optional<LostRail> RailPeers::poll_lost() {
   if (lost_.empty()) return {};
   const LostRail lost = lost_.back();

@@ -39,6 +39,9 @@ class RailPeers {
   static constexpr Duration kFirstPause = std::chrono::milliseconds(5);
   static constexpr Duration kLongestPause = std::chrono::milliseconds(100);
 
+  // The rail of packets to a peer to which none may be used.
+  static constexpr std::uint8_t kLastResort = 0;
+
   enum class State : std::uint8_t { None, Unproved, Up, Silent };
   // To a peer over one rail.
   struct Way {
@@ -57,6 +60,7 @@ class RailPeers {
     std::array<Way, kMostRails> ways;
     Time last_arrival{};     // over any rail
     std::uint64_t pass = 0;  // the cookie of our Gone; 0: the peer has not given it yet
+    bool stranded = false;   // packets took kLastResort, though it may not be used
   };
   using Hello = std::function<void(Peer&, std::size_t rail)>;
 
@@ -85,6 +89,10 @@ class RailPeers {
   void set_carrier(std::size_t rail, bool up);
   // The way, which is Up, is Silent from now on, and what left by it is lost.
   void leave(Peer& peer, std::size_t rail, Time next_hello);
+
+  // A packet leaves. `usable`: by a rail that may be used; if not, it takes kLastResort. Packets
+  // that took it so are lost when there is a rail again.
+  void note_choice(Peer& peer, bool usable);
 
   // ---- questions --------------------------------------------------------------------------------
 

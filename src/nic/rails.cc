@@ -138,8 +138,9 @@ std::size_t RailsNic::rail_for(const Packet& packet) {
   const auto own = static_cast<std::uint8_t>(packet.entropy % rails_.size());
   const auto end = usable.begin() + static_cast<std::ptrdiff_t>(count);
   const bool keeps = std::find(usable.begin(), end, own) != end;
+  peers_.note_choice(*peer, count > 0);
   const std::size_t rail = keeps        ? own
-                           : count == 0 ? 0
+                           : count == 0 ? RailPeers::kLastResort
                                         : usable[packet.entropy / rails_.size() % count];
   peers_.note_departure(*peer, rail, !packet.control, now_);
   return rail;

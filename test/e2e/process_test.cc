@@ -291,7 +291,8 @@ TEST(EngineProcess, AFullQueueHoldsBackNoOther) {
   };
   // Messages to the other endpoint arrive meanwhile, once per 100 writes while any are taken.
   for (std::size_t i = 0; i < 10; ++i) {
-    for (const std::size_t until = done + 100; done < until && done < 1000;) {
+    const std::size_t until = std::min<std::size_t>(done + 100, 1000);
+    while (done < until) {
       write();
       reader.poll();
     }

@@ -301,6 +301,28 @@ TEST_F(Rails, ASilentRailIsReportedOnce) {
   EXPECT_FALSE(a.nic->poll_lost_rail());
 }
 
+// While no rail works packets leave all the same, as the peer may be reached after all.
+TEST_F(Rails, PacketsWithoutARailAreLostWhenThereIsOne) {
+  a.learn(b);
+  b.learn(a);
+  talk(milliseconds(1));
+  a.nic->carrier_changed(0, false);
+  a.nic->carrier_changed(1, false);
+  while (a.nic->poll_lost_rail()) {
+  }
+  a.send(b, 4);
+  a.send(b, 4);
+  EXPECT_FALSE(a.nic->poll_lost_rail()) << "there is none to take";
+  a.nic->carrier_changed(1, true);
+  a.send(b, 1);
+  const auto lost = a.nic->poll_lost_rail();
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->peer, b.nic->local_address());
+  EXPECT_EQ(lost->rail, RailPeers::kLastResort);
+  a.send(b, 4);
+  EXPECT_FALSE(a.nic->poll_lost_rail()) << "once";
+}
+
 // A window may be full of what left by the silent rail: nothing leaves and nothing else comes.
 TEST_F(Rails, ASilentRailIsFoundWithoutTraffic) {
   a.learn(b);
