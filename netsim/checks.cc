@@ -37,15 +37,6 @@ bool sent_by(const Sent& sent, const pds::CccKey& key, const pds::Parameters& pd
          sent.dscp == pds::dscp_of_class(key.traffic_class, pds.dscp_data);
 }
 
-// How many times slower than that of other hosts the slowest link of a host is.
-double slowest_host(const TopologyConfig& topology) {
-  std::uint64_t slowest_bps = topology.host_rate_bps;
-  for (const auto& [host, bps] : topology.other_host_rates_bps) {
-    slowest_bps = std::min(slowest_bps, bps);
-  }
-  return static_cast<double>(topology.host_rate_bps) / static_cast<double>(slowest_bps);
-}
-
 }  // namespace
 
 void Checks::complain(std::uint32_t host, const std::string& what) {
@@ -283,8 +274,10 @@ void Checks::check_contexts(std::uint32_t host) {
   const double raised = network_.simulated_us() < 1000 * rtt_us ? 1 : kRaiseLimit;
   // Windows are made for base RTT and the time in hosts, here that behind one packet in the line
   // of either end, and some in the line of a slow one.
-  const double slower = slowest_host(network_.config().topology) - 1;
-  const double line_bytes = (2 + 8 * slower) * config.cms.mtu_bytes;
+  const TopologyConfig& topology = network_.config().topology;
+  const double slower = static_cast<double>(topology.host_rate_bps) /
+                        static_cast<double>(topology.slowest_host_bps());
+  const double line_bytes = (2 + 8 * (slower - 1)) * config.cms.mtu_bytes;
   const double highest = 1.5 * (bdp * raised + line_bytes) + 1;
   const auto residue = static_cast<std::int64_t>(wire::kCcByteUnit * config.pds.pdc_count);
   network_.host(host).fep().contexts().for_each([&](const pds::SharedCcc& shared) {

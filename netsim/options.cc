@@ -481,13 +481,9 @@ std::string make_topology(const Arguments& a, const Traffic& traffic, TopologyCo
 // RTT of a full packet and its ACK over the longest path when nothing else is there (CMS-809), from
 // a usual host to the slowest.
 Picoseconds idle_rtt(const TopologyConfig& topology, std::uint32_t wire_bytes) {
-  std::uint64_t slowest_bps = topology.host_rate_bps;
-  for (const auto& [host, bps] : topology.other_host_rates_bps) {
-    slowest_bps = std::min(slowest_bps, bps);
-  }
   const auto across = [&](std::uint32_t bytes) {
     return 2 * topology.hop_delay + serialization(bytes, topology.host_rate_bps) +
-           serialization(bytes, slowest_bps) +
+           serialization(bytes, topology.slowest_host_bps()) +
            2 * (topology.tiers - 1) *
                (topology.hop_delay + serialization(bytes, topology.fabric_rate_bps));
   };

@@ -6,6 +6,7 @@
 // has one port; a switch has its ports in one row, those that lead down first.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -17,6 +18,13 @@
 namespace uet::netsim {
 
 struct TopologyConfig {
+  // That of the slowest link of a host.
+  std::uint64_t slowest_host_bps() const {
+    std::uint64_t slowest_bps = host_rate_bps;
+    for (const auto& [host, bps] : other_host_rates_bps) slowest_bps = std::min(slowest_bps, bps);
+    return slowest_bps;
+  }
+
   std::uint32_t tiers = 3;           // 1: one switch
   std::uint32_t hosts_per_leaf = 0;  // ports of a leaf that lead down
   std::uint32_t leaves = 0;          // in all

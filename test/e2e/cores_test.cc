@@ -388,13 +388,7 @@ int open_domain(const char* variable, const char* value, std::uint64_t capabilit
         "fi_getinfo");
   const std::unique_ptr<fi_info, Node::FreeInfo> info(found);
   const Variable other(variable, value);
-  Owned<fid_fabric> fabric;
-  Side::open(fabric, "fi_fabric",
-             [&](auto** out) { return fi_fabric(info->fabric_attr, out, nullptr); });
-  fid_domain* domain = nullptr;
-  const int result = fi_domain(fabric.get(), info.get(), &domain, nullptr);
-  if (result == 0) fi_close(&domain->fid);
-  return result;
+  return open_and_close_domain(*info);
 }
 
 TEST(CoresOfDomain, RefusesWhatNeedsOneEngine) {

@@ -35,6 +35,17 @@ struct SideOptions {
   std::function<void(fi_info&)> info;  // what the application changes before it opens anything
 };
 
+// The result of fi_domain; what it opens is closed again.
+inline int open_and_close_domain(fi_info& info) {
+  fid_fabric* fabric = nullptr;
+  check(fi_fabric(info.fabric_attr, &fabric, nullptr), "fi_fabric");
+  const Owned<fid_fabric> closes_last(fabric);
+  fid_domain* domain = nullptr;
+  const int result = fi_domain(fabric, &info, &domain, nullptr);
+  if (result == 0) fi_close(&domain->fid);
+  return result;
+}
+
 // Declared in the order of construction; members close in the opposite order.
 class Side {
  public:

@@ -140,13 +140,7 @@ int try_domain() {
   check(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", nullptr, FI_SOURCE, hints.get(), &found),
         "fi_getinfo");
   const std::unique_ptr<fi_info, Node::FreeInfo> info(found);
-  Owned<fid_fabric> fabric;
-  Side::open(fabric, "fi_fabric",
-             [&](auto** out) { return fi_fabric(info->fabric_attr, out, nullptr); });
-  fid_domain* domain = nullptr;
-  const int result = fi_domain(fabric.get(), info.get(), &domain, nullptr);
-  if (result == 0) fi_close(&domain->fid);
-  return result;
+  return open_and_close_domain(*info);
 }
 
 // 1,000 with the label full.

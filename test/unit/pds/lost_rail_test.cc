@@ -150,7 +150,8 @@ TEST_F(LostRailTest, Pds227_NothingCameForAnRto_NoAck) {
   EXPECT_TRUE(acks(lose(kRail)).empty());
 }
 
-// The first ACKs of a PDC may be those that are lost. But the address may be a stranger's.
+// All ACKs of a new PDC may be lost with the rail. Its source has proved nothing, so that the
+// address may be another host's, which must not get more than one short packet.
 TEST_F(LostRailTest, Pds227_UnprovedPeer_GetsOneShortAck) {
   node->client.respond = [](const Delivered&) { return guaranteed_response(); };
   receive(request(333, true));
