@@ -128,7 +128,7 @@ TEST_F(Cores, OneRegionIsReachedThroughBothEngines) {
   Owned<fid_mr> region = expose(memory.data(), memory.size(), 7);
   ASSERT_EQ(fi_mr_bind(region.get(), &writes->fid, FI_REMOTE_WRITE), 0);
   for (std::size_t i = 0; i < to_.size(); ++i) {
-    ASSERT_EQ(fi_write(from_[i].get(), "xy" + i, 1, nullptr, to_[i], i, 7, nullptr), 0);
+    ASSERT_EQ(fi_write(from_[i].get(), &"xy"[i], 1, nullptr, to_[i], i, 7, nullptr), 0);
     EXPECT_EQ(a_.next(b_).error, 0);
   }
   EXPECT_EQ(memory, (std::vector<char>{'x', 'y'}));
