@@ -100,7 +100,8 @@ void Fep::note_absence(Duration away, std::size_t packets) {
 
 bool Fep::left_some(Time start) const {
   if (taken_ == 0) return false;
-  if (was_away_) return true;
+  // Time that this pass itself has spent, sending for example, is no absence.
+  if (was_away_ && last_take_ == start) return true;
   const bool full = taken_ == arrived_.size() || nic_.receive_backlog_bytes() > 0;
   return full && (newest_arrival_ == Time{} || newest_arrival_ < start);
 }

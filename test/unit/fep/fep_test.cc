@@ -216,6 +216,27 @@ TEST_F(FepPair, RefusedPacketsStayFirstInLine) {
   expect_clean_close();
 }
 
+// A host that has not looked for long takes more than one burst in a pass. The time that the pass
+// spends itself, with the packets that it sends, is no absence: answers to these would keep it.
+TEST_F(FepPair, APassThatSendsForLongEnds) {
+  std::vector<std::byte> bytes = pattern(64);
+  const ses::IoSlice slice{bytes.data(), bytes.size()};
+  const auto packet_for_b = [&] {
+    ASSERT_TRUE(send({&slice, 1}).ok());
+    a.fep->progress(now);
+  };
+  b.fep->take(now);
+  now += milliseconds(1);
+  const Time start = now;
+  packet_for_b();
+  ASSERT_TRUE(b.fep->take(now));
+  EXPECT_TRUE(b.fep->left_some(start)) << "it was away";
+  now += milliseconds(1);
+  packet_for_b();
+  ASSERT_TRUE(b.fep->take(now));
+  EXPECT_FALSE(b.fep->left_some(start)) << "it was busy in this pass";
+}
+
 // Packets for unknown PDCs are refused faster than the NIC takes packets.
 TEST_F(FepPair, Pds123_RefusalsLeaveSpaceForOtherPackets) {
   PacketPool strays(1);
