@@ -94,6 +94,7 @@ void Checks::request_sent(const NetPacket& packet, const wire::RequestHeader& re
   if (request.syn && stream.start != request.start_psn()) {
     stream = Stream{};
     stream.start = request.start_psn();
+    stream.destination = packet.destination;
   }
   if (!request.retx) {
     sent_.push_back({packet.destination, packet.dscp, request.rod() ? request.spdcid : PdcId{}});
@@ -146,12 +147,19 @@ void Checks::check_entropy(const NetPacket& packet, bool rod, Stream& stream) {
              "a PDC uses " + std::to_string(used) + " entropy values of " + std::to_string(most));
   }
   // PDCs of one context take turns with the values, so that each of two may see every other one.
-  const bool alone = network_.config().fep.pds.pdcs_per_destination == 1;
-  const bool all = alone && cms.paths == cms::PathPolicy::Oblivious;
-  if (all && stream.sends == 2 * most && used < most) {
+  const bool all = cms.paths == cms::PathPolicy::Oblivious;
+  if (all && stream.sends == 2 * most && used < most && is_alone(packet)) {
     complain(packet.source, "of " + std::to_string(most) + " entropy values only " +
                                 std::to_string(used) + " were used in twice as many packets");
   }
+}
+
+// No other PDC has sent requests between the hosts of the packet.
+bool Checks::is_alone(const NetPacket& packet) const {
+  const auto pdcs = std::count_if(streams_.begin(), streams_.end(), [&](const auto& entry) {
+    return entry.first >> 16 == packet.source && entry.second.destination == packet.destination;
+  });
+  return pdcs == 1;
 }
 
 // CMS-401.

@@ -51,6 +51,7 @@ class Checks {
   // Requests of one PDC in one direction, as their source sends them. (A source and a destination
   // may be on different ranks, so that neither knows what the other does.)
   struct Stream {
+    std::uint32_t destination = 0;
     Psn start;
     std::vector<std::uint16_t> entropies;  // in order
     std::uint16_t entropy = 0;             // of the last one, taken first at entropy_since
@@ -92,6 +93,7 @@ class Checks {
   void credit_given(const NetPacket& packet, PdcId pdc, std::uint32_t granted);
   void check_waiting(std::uint32_t host, const pds::SharedCcc& shared);
   void check_entropy(const NetPacket& packet, bool rod, Stream& stream);
+  bool is_alone(const NetPacket& packet) const;
   void check_single_entropy(const NetPacket& packet, Stream& stream);
   void check_contexts(std::uint32_t host);
   void check_rest(std::size_t host);

@@ -10,11 +10,9 @@ fep::Config host_config(const NetworkConfig& network, std::uint32_t host,
   constexpr std::size_t kMostMessages = 4096;
   constexpr std::size_t kMostPackets = 1 << 16;
   fep::Config fep = network.fep;
-  const std::size_t pdcs = fep.pds.pdcs_per_destination;
   // Eight times as many as there are sources: a Fep asks more peers than an eighth of its table for
   // a proof that they exist, and takes more than a quarter only one by one (Admission).
-  fep.pds.pdc_count =
-      std::min<std::size_t>((2 * load.destinations + 8 * load.sources) * pdcs + 8, 65000);
+  fep.pds.pdc_count = std::min<std::size_t>(2 * load.destinations + 8 * load.sources + 8, 65000);
   fep.pds.reserved_target_pdcs = 0;
   fep.pds.reserved_pool_pdcs = 0;
   fep.cms.link_rate_bps = link_rate_bps;
@@ -25,8 +23,7 @@ fep::Config host_config(const NetworkConfig& network, std::uint32_t host,
       static_cast<std::size_t>(2 * static_cast<double>(rate_bytes_per_us) * rtt_us) /
           fep.cms.mtu_bytes +
       64;
-  fep.packets =
-      std::min((load.destinations + 1) * window * pdcs + 4 * load.sources + 512, kMostPackets);
+  fep.packets = std::min((load.destinations + 1) * window + 4 * load.sources + 512, kMostPackets);
   fep.buffers = 16;
   fep.memory_regions = 2;
   fep.ses.tx_messages = std::clamp<std::size_t>(load.flows, 4, kMostMessages);

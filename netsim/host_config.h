@@ -10,7 +10,8 @@
 
 namespace uet::netsim {
 
-// The part of the traffic that concerns a host. Peers that differ in mode or class count apart.
+// The part of the traffic that concerns a host. Peers that differ in mode, traffic class or size
+// class (PDS-9) count apart, as they have PDCs of their own.
 struct HostLoad {
   std::size_t destinations = 0;
   std::size_t sources = 0;

@@ -56,12 +56,17 @@ Network::Network(const NetworkConfig& config, const Traffic& traffic, Exchange* 
 Network::~Network() = default;
 
 void Network::make_hosts() {
-  using Peer = std::tuple<std::uint32_t, bool, std::uint8_t>;  // PDCs of its own for each (CMS-2)
+  // PDCs of its own for each (CMS-2, PDS-9).
+  using Peer = std::tuple<std::uint32_t, bool, std::uint8_t, std::size_t>;
   std::vector<std::set<Peer>> to(traffic_.nodes), from(traffic_.nodes);
   std::vector<std::size_t> flows(traffic_.nodes);
+  const std::size_t classes = config_.fep.pds.pdcs_per_destination;
   for (const Flow& flow : traffic_.flows) {
-    to[flow.source].insert({flow.destination, flow.rod, flow.traffic_class});
-    from[flow.destination].insert({flow.source, flow.rod, flow.traffic_class});
+    const std::size_t size_class = std::min<std::size_t>(
+        pds::size_class_of(flow.bytes, config_.fep.ses.payload_mtu), classes - 1);
+    const std::size_t pdc = flow.rod ? 0 : size_class;
+    to[flow.source].insert({flow.destination, flow.rod, flow.traffic_class, pdc});
+    from[flow.destination].insert({flow.source, flow.rod, flow.traffic_class, pdc});
     ++flows[flow.source];
   }
   const std::uint64_t memory_bytes = largest_flow(traffic_);

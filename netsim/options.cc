@@ -240,7 +240,9 @@ void add_endpoints(CLI::App& app, Arguments& a) {
   group->add_option("--ooo-threshold", a.ooo_threshold, "OOO_Threshold of PDS-130, packets")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
-  group->add_option("--pdcs", a.pdcs, "PDCs that messages to one destination may spread over")
+  group
+      ->add_option("--pdcs", a.pdcs,
+                   "PDCs that messages to one destination may use at a time, by size class")
       ->capture_default_str()
       ->check(CLI::Range(1, 16));
   group

@@ -132,6 +132,9 @@ constexpr Row kRows[] = {
     pds<&P::pdcs_uncleared_closed>("pds_pdcs_uncleared_closed",
                                    "PDCs closed because their peer did not clear responses"),
     pds<&P::pdcs_failed>("pds_pdcs_failed", "PDCs given up, with all their outstanding operations"),
+    pds<&P::additional_pdcs_refused>(
+        "pds_additional_pdcs_refused",
+        "PDCs beside others that the peer refused; their messages went to the others"),
     pds<&P::rto_exhausted>("pds_rto_exhausted",
                            "PDCs and RUDI packets given up because no answer came"),
     pds<&P::close_in_error>("pds_close_in_error", "PDCs whose close handshake did not complete"),

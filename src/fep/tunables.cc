@@ -119,8 +119,10 @@ constexpr Tunable kDelivery[] = {
      pds_count<&Pds::pdc_count>(64, 32768), true},
     {"pdcs_per_destination",
      "Packet delivery contexts that unordered messages to one destination may use at a time, a "
-     "number. With more than one, a short message does not wait behind a long one: messages of "
-     "more than 8 packets leave one context to shorter ones. Ordered messages use one context.",
+     "number. There are four classes of messages: up to 8, 64 and 512 packets, and longer ones. "
+     "Another context is opened for a message if all open ones carry messages of larger classes. "
+     "1: messages follow each other. More than 4 are never needed. Ordered messages always use one "
+     "context.",
      pds_count<&Pds::pdcs_per_destination>(1, 64)},
     {"idle_timeout_ms",
      "Time without traffic after which a packet delivery context is closed, in milliseconds.",

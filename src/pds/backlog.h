@@ -3,6 +3,7 @@
 // announce to the receiver's credit (CMS-200). Must not know packets that have left.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "pds/pdc_core.h"
@@ -17,9 +18,10 @@ class Backlog {
   bool empty() const { return messages_.empty(); }
   // The message that makes the next packet. The backlog must not be empty.
   Message& front() { return messages_.front(); }
-  // A long message waits, or is being sent.
-  bool carries_long() {
-    return !messages_.empty() && (messages_.front().is_long || messages_.back().is_long);
+  // The larger one of the size classes of the message that is being sent and of the one that came
+  // last. The backlog must not be empty.
+  std::uint8_t size_class() {
+    return std::max(messages_.front().size_class, messages_.back().size_class);
   }
 
   // Appends the message, or puts it first if it ends one that has begun, and announces its data.

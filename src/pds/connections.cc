@@ -11,6 +11,8 @@ namespace uet::pds {
 namespace {
 
 constexpr Use kRudiUse{Role::Initiator, false};
+// The ranks of PDCs for a message, the best first; from this one on it would wait for a larger one.
+constexpr std::uint32_t kWaitsForLarger = 3;
 
 // CMS-2: one per peer and class; a ROD PDC has its own.
 CccKey ccc_key(const Destination& destination, PdcId id) {
@@ -73,15 +75,13 @@ Pdc* Connections::create(Role role, PdcId peer_id, const Destination& destinatio
   }
 }
 
-Pdc* Connections::for_message(const Destination& destination, bool is_long, Time now) {
+Pdc* Connections::for_message(const Destination& destination, std::uint8_t size_class, Time now) {
   Outgoing& outgoing = destinations_.at(destination);
   const bool alone = destination.mode == DeliveryMode::Rod || destination.reserved_pool;
   const std::size_t most = alone ? 1 : env_.parameters.pdcs_per_destination;
   std::size_t taking = 0;
-  std::size_t with_long = 0;
-  Pdc* unused = nullptr;     // the first that has nothing waiting
-  Pdc* for_long = nullptr;   // of those that have, the one used least recently that carries a long
-  Pdc* for_short = nullptr;  // message, and the one that does not
+  Pdc* best = nullptr;
+  std::uint32_t best_rank = UINT32_MAX;
   for (PdcId id = outgoing.first; id != PdcId{}; id = destinations_.next(id)) {
     Pdc* pdc = find(id);
     if (pdc == nullptr) continue;
@@ -90,38 +90,53 @@ Pdc* Connections::for_message(const Destination& destination, bool is_long, Time
       if (destination.mode == DeliveryMode::Rod && !pdc->drained()) return nullptr;
       continue;
     }
-    Backlog& backlog = pdc->send_side().backlog();
-    if (backlog.empty() && (!is_long || most == 1)) return pdc;
+    if (most == 1) return pdc;
     ++taking;
-    Pdc*& kind = backlog.carries_long() ? for_long : backlog.empty() ? unused : for_short;
-    if (kind == nullptr) kind = pdc;
-    if (backlog.carries_long()) ++with_long;
+    const std::uint32_t rank = rank_of(pdc->send_side().backlog(), size_class);
+    if (rank >= best_rank) continue;
+    best = pdc;
+    best_rank = rank;
   }
-  const bool one_more = !is_long || with_long + 1 < most || with_long == 0;
-  if (one_more && unused != nullptr) return unused;
-  if (taking == 0) return open(destination, now);
-  const bool room = taking < most && !admission_.refusal({Role::Initiator, false});
-  if (one_more && room) return open(destination, now);
-  Pdc* shared = is_long ? for_long : for_short;
-  if (shared == nullptr) shared = is_long ? for_short : for_long;
-  if (taking > 1) destinations_.move_to_end(outgoing, *shared);
-  return shared;
+  if (best == nullptr) return open(destination, now);
+  const bool waits = best_rank >= kWaitsForLarger;
+  if (!waits || taking >= most || !may_open_another(destination.address, now)) return best;
+  Pdc* another = start(destination, now);
+  if (another == nullptr) return best;
+  another->send_side().note_additional();
+  return another;
+}
+
+// Messages of one size class share a PDC, so that PDCs without a message are left to others.
+std::uint32_t Connections::rank_of(Backlog& backlog, std::uint8_t size_class) {
+  if (backlog.empty()) return size_class == 0 ? 0 : 1;
+  const std::uint8_t carried = backlog.size_class();
+  if (carried == size_class) return size_class == 0 ? 1 : 0;
+  return carried < size_class ? 2 : kWaitsForLarger + carried;
+}
+
+// PDS-180: an additional PDC is no reason to close another one.
+bool Connections::may_open_another(const FepAddress& peer, Time now) const {
+  return !admission_.refusal({Role::Initiator, false}) &&
+         now >= env_.peer_limits.no_additional_pdc_until(peer);
 }
 
 Pdc* Connections::open(const Destination& destination, Time now) {
-  Outgoing& outgoing = destinations_.at(destination);
-  const auto try_once = [&] {
-    const Psn start_psn = destinations_.next_start_psn(outgoing);
-    return create(Role::Initiator, PdcId{}, destination, start_psn, now);
-  };
-  Pdc* pdc = try_once();
-  while (pdc == nullptr && drop_oldest_unproved(now)) pdc = try_once();
+  Pdc* pdc = start(destination, now);
+  while (pdc == nullptr && drop_oldest_unproved(now)) pdc = start(destination, now);
   if (pdc == nullptr) {
     relieve_shortage(now);
     admission_.note_message_waits(now);
     return nullptr;
   }
   admission_.note_message_served();
+  return pdc;
+}
+
+Pdc* Connections::start(const Destination& destination, Time now) {
+  Outgoing& outgoing = destinations_.at(destination);
+  const Psn start_psn = destinations_.next_start_psn(outgoing);
+  Pdc* pdc = create(Role::Initiator, PdcId{}, destination, start_psn, now);
+  if (pdc == nullptr) return nullptr;
   destinations_.append(outgoing, *pdc);
   ++env_.counters.pdcs_opened;
   return pdc;

@@ -34,9 +34,11 @@ class Connections {
   // As find(), for callers that no PDC is on the stack of: frees one that has finished.
   Pdc* live(PdcId id, Time now);
 
-  // The PDC for the next message to there; nullptr if there is none now. If several are open, long
-  // messages leave one to the short ones (PDS-9). May throw bad_alloc; then nothing has changed.
-  Pdc* for_message(const Destination& destination, bool is_long, Time now);
+  // The PDC for the next message to there; nullptr if there is none now. A message of a RUD
+  // destination waits for none of a larger size class (Message::size_class): if all PDCs to there
+  // carry such, another one is opened, up to pdcs_per_destination (PDS-9). May throw bad_alloc;
+  // then nothing has changed.
+  Pdc* for_message(const Destination& destination, std::uint8_t size_class, Time now);
   // A PDC to there, which is opened if there is none. Again: none can be had now.
   Result<PdcId> connect(const Destination& destination, Time now);
   // The PDC that the peer opens with this SYN; nullptr: refusal() says why not.
@@ -68,8 +70,13 @@ class Connections {
 
  private:
   static bool gives_up_peer(const Pdc& pdc);
+  static std::uint32_t rank_of(Backlog& backlog, std::uint8_t size_class);
+  bool may_open_another(const FepAddress& peer, Time now) const;
   Pdc* create(Role role, PdcId peer_id, const Destination& destination, Psn start_psn, Time now);
+  // A PDC to there, at the expense of idle and unproved ones if need be.
   Pdc* open(const Destination& destination, Time now);
+  // As open(), but nothing gives way to it.
+  Pdc* start(const Destination& destination, Time now);
   bool drop_oldest_unproved(Time now);
   void drop_idle_rudi_flows(Time now);
   void relieve_shortage(Time now);

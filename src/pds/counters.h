@@ -67,8 +67,9 @@ struct Counters {
   std::uint64_t pdcs_accepted = 0;
   std::uint64_t pdcs_closed = 0;
   std::uint64_t pdcs_failed = 0;
-  std::uint64_t pdcs_unproved_dropped = 0;  // for lack of PDCs, before their peer answered
-  std::uint64_t pdcs_uncleared_closed = 0;  // for lack of stored responses
+  std::uint64_t additional_pdcs_refused = 0;  // PDS-237
+  std::uint64_t pdcs_unproved_dropped = 0;    // for lack of PDCs, before their peer answered
+  std::uint64_t pdcs_uncleared_closed = 0;    // for lack of stored responses
   std::uint64_t close_in_error = 0;
   std::uint64_t datagrams_sent = 0;          // UUD packets made
   std::uint64_t datagrams_received = 0;      // given to SES, which counts what it drops

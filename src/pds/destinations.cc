@@ -45,11 +45,6 @@ void Destinations::remove(Outgoing& outgoing, Pdc& pdc) {
   pdc.set_next_there(PdcId{});
 }
 
-void Destinations::move_to_end(Outgoing& outgoing, Pdc& pdc) {
-  remove(outgoing, pdc);
-  append(outgoing, pdc);
-}
-
 Psn Destinations::next_start_psn(Outgoing& outgoing) {
   if (parameters_.secured && outgoing.expected) return *outgoing.expected;
   constexpr std::int32_t kApart = 1 << 16;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Remembers each destination that messages have gone to: the PDCs that are open to it, in the order
-// of their last use, where the PSNs of the last one ended (PDS-53), and its RUDI packets. Never
+// Remembers each destination that messages have gone to: the PDCs that are open to it, the oldest
+// first, where the PSNs of the last one ended (PDS-53), and its RUDI packets. Never
 // forgets a destination. Decides nothing about messages (Connections).
 #pragma once
 
@@ -23,7 +23,7 @@ struct Outgoing {
   std::optional<Psn> last_psn;  // of the previous PDC (PDS-53)
   // Of secured PDCs: the newest Expected_PSN that the target has reported (PDS-79).
   std::optional<Psn> expected;
-  PdcId first;  // of those open, the one used least recently; 0: none is
+  PdcId first;  // of those open, the oldest; 0: none is
   std::unique_ptr<RudiFlow> rudi;
 };
 
@@ -42,10 +42,8 @@ class Destinations {
   Outgoing& at(const Destination& destination);
   // The PDC after `id` among those of its destination; 0 after the last.
   PdcId next(PdcId id) const { return pdcs_.at(id)->next_there(); }
-  // The PDC leads to there. It is the one used last.
+  // The PDC leads to there. It is the newest one.
   void append(Outgoing& outgoing, Pdc& pdc);
-  // The PDC, which is among those of the destination, was used.
-  void move_to_end(Outgoing& outgoing, Pdc& pdc);
   // The Start_PSN of the next PDC to there: random, not below 2^16, and as far from where the
   // previous one ended (PDS-53). Of a secured PDC, what its target expects, if that is known.
   Psn next_start_psn(Outgoing& outgoing);

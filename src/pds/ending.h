@@ -18,6 +18,7 @@ struct Ending {
   bool backlog_not_consumed = false;  // nor has it heard of what was not sent
   const DeadPeer* lost = nullptr;     // nor has it read all that was sent
   bool tells_peer = true;
+  bool is_failure = true;  // else the messages go another way, and nothing is said to have failed
 
   // The peer cannot have consumed a packet that was sent so often.
   bool is_fresh(std::uint32_t sent_count) const { return sent_count == 1 || !copies_count; }

@@ -94,7 +94,7 @@ Result<void> Manager::send(Message& message, const Destination& destination, Tim
       rudi_.send(message, *flow);
       return {};
     }
-    Pdc* pdc = connections_.for_message(destination, message.is_long, now);
+    Pdc* pdc = connections_.for_message(destination, message.size_class, now);
     if (pdc == nullptr) return Error::Again;
     prefetched(pdc->ccc());
     pdc->send_side().enqueue(message, now);

@@ -9,6 +9,9 @@ namespace uet::pds {
 
 namespace {
 
+// How long a peer that has refused a second PDC is asked for none.
+constexpr Duration kNoAdditionalPdcTime = std::chrono::seconds(1);
+
 bool is_trim(NackCode code) {
   return code == NackCode::Trimmed || code == NackCode::TrimmedLastHop;
 }
@@ -81,6 +84,11 @@ NackIntake::Outcome NackIntake::apply_to(TxRecord& record, const wire::NackHeade
     side_.open_without_data(now_);
   }
   if (was_only_to_hear_of_peer(record, nack.nack_code)) return {.next = Next::Forget};
+  if (is_refused_beside_others(nack.nack_code)) {
+    ++record.nack_count;
+    note_no_additional_pdc();
+    if (side_.all_refused_once()) return give_way();
+  }
   if (action == NackAction::RestartRto) return restart_time_out(record);
   if (on_refused_pdc(nack, record)) return {};
   // PDS-223: trimmed before the target refused the PDC.
@@ -117,6 +125,13 @@ NackIntake::Outcome NackIntake::restart_time_out(TxRecord& record) {
   return {};
 }
 
+// PDS-122, PDS-237: a refused additional PDC has time to hear of the refusal of all its packets.
+Duration NackIntake::refusal_pause() const {
+  const bool may_give_way = side_.additional() && core_.state() == PdcState::Creating;
+  const Parameters& parameters = env().parameters;
+  return may_give_way ? parameters.rto_init : parameters.nack_retransmission_time;
+}
+
 // The packet leaves again, at once or after NACK_Retx_Time (PDS-122).
 NackIntake::Outcome NackIntake::send_again(TxRecord& record, const wire::NackHeader& nack,
                                            NackAction action) {
@@ -132,10 +147,11 @@ NackIntake::Outcome NackIntake::send_again(TxRecord& record, const wire::NackHea
     side_.queue_resend(nack.nack_psn, record, now_);
   } else {
     side_.loss().note_progress(record);
-    if (record.nack_count++ >= parameters.max_nack_retransmissions) {
+    const bool beside_others = is_refused_beside_others(nack.nack_code);  // then it is counted
+    if (!beside_others && record.nack_count++ >= parameters.max_nack_retransmissions) {
       return failure(PdsError::NackExhausted);
     }
-    outstanding.send_later(core_, record, now_ + parameters.nack_retransmission_time);
+    outstanding.send_later(core_, record, now_ + refusal_pause());
   }
   outstanding.reconcile(core_);
   wake_waiters(core_.ccc());
@@ -173,8 +189,7 @@ bool NackIntake::on_refused_pdc(const wire::NackHeader& nack, TxRecord& record) 
   first.rto_count = first.unanswered = 0;  // its NACK may have found no space at the target
   if (!first.resend && first.not_before == Time{}) {
     outstanding.flight().refused(ccc(), first);
-    outstanding.send_later(core_, first,
-                           first.last_sent + env().parameters.nack_retransmission_time);
+    outstanding.send_later(core_, first, first.last_sent + refusal_pause());
   }
   outstanding.reconcile(core_);
   wake_waiters(core_.ccc());
@@ -219,6 +234,28 @@ bool NackIntake::was_only_to_hear_of_peer(const TxRecord& refused, NackCode code
       code == NackCode::NoPdcAvail || code == NackCode::NoCccAvail || code == NackCode::NoBitmap;
   return shortage && core_.state() == PdcState::Creating && only_watched_ &&
          refused.message == nullptr && side_.window().span() == 1 && side_.backlog().empty();
+}
+
+// PDS-237: the peer has no PDC for what the others to it can carry.
+bool NackIntake::is_refused_beside_others(NackCode code) const {
+  return side_.additional() && core_.state() == PdcState::Creating && lacks_pdc(code);
+}
+
+void NackIntake::note_no_additional_pdc() {
+  env().peer_limits.refuse_additional_pdcs(core_.destination().address,
+                                           now_ + kNoAdditionalPdcTime);
+}
+
+// No packet has been consumed, and none is under way that could find a PDC at the peer later.
+NackIntake::Outcome NackIntake::give_way() {
+  ++env().counters.additional_pdcs_refused;
+  return {.next = Next::Fail,
+          .ending = {.error = PdsError::NotConsumed,
+                     .not_consumed = side_.window().base(),
+                     .nothing_behind = true,
+                     .backlog_not_consumed = true,
+                     .tells_peer = false,
+                     .is_failure = false}};
 }
 
 // PDS-142: a packet that was sent once and is refused has not been consumed. If it was sent more

@@ -54,6 +54,10 @@ class NackIntake {
   void halve_assumed_window(Psn refused);
   bool denies_pdc(const wire::NackHeader& nack) const;
   bool was_only_to_hear_of_peer(const TxRecord& refused, NackCode code) const;
+  bool is_refused_beside_others(NackCode code) const;
+  void note_no_additional_pdc();
+  Outcome give_way();
+  Duration refusal_pause() const;
 
   // nack_refusals.cc
   bool on_refused_control(const wire::NackHeader& nack, TxRecord* record);

@@ -10,6 +10,7 @@
 #include "cms/ccc.h"
 #include "uet/base/address.h"
 #include "uet/base/time.h"
+#include "uet/pds/api.h"
 #include "uet/wire/pds.h"
 
 namespace uet::pds {
@@ -48,10 +49,9 @@ struct Parameters {
   // PDC. A peer that has proved its address has at least silence_limit().
   Duration close_request_time = std::chrono::seconds(3);
   Duration clear_time = std::chrono::milliseconds(1);  // PDS_Clear_Time (PDS-118)
-  // PDCs that RUD messages to one destination may spread over, so that a short one does not wait
-  // behind a long one (PDS-9). 1: they follow each other. Another one is opened when all have
-  // messages waiting.
-  std::size_t pdcs_per_destination = 1;
+  // PDCs that RUD messages to one destination may use at a time, so that none waits behind one of
+  // a larger size class (PDS-9, Message::size_class). 1: they follow each other.
+  std::size_t pdcs_per_destination = kSizeClasses;
   std::uint32_t out_of_order_threshold = 64;  // OOO_Threshold (PDS-130)
   // A gap that so many PSNs have arrived above is reported with RCVR_INFER_LOSS (PDS-133); 0 =
   // never: the source sees the gap in the SACK bitmap itself.

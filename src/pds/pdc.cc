@@ -331,7 +331,7 @@ void Pdc::end_all(const Ending& ending, Time now) {
   error_ = ending.error;
   enter(PdcEvent::Failed);  // from here on nothing can be queued here any more
   send_.fail_all(ending, now);
-  ++env_.counters.pdcs_failed;
+  if (ending.is_failure) ++env_.counters.pdcs_failed;
   if (ending.error == PdsError::RtoExhausted) ++env_.counters.rto_exhausted;
   if (tell_peer) announce_failure();
   // The tombstone refuses what comes behind this as not consumed (PDS-142, PDS-176): of what has

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Limits of other implementations, learnt from their refusals: PSNs outstanding at once
-// (PDS-220), some control packets (PDS-221). Kept for later PDCs to the same address. A hint: an
-// entry may give way to that of another address, and is learnt again then.
+// (PDS-220), some control packets (PDS-221), more than one PDC (PDS-237). Kept for later PDCs to
+// the same address. A hint: an entry may give way to that of another address, and is learnt again
+// then.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "uet/base/address.h"
+#include "uet/base/time.h"
 #include "uet/wire/pds.h"
 
 namespace uet::pds {
@@ -42,11 +44,21 @@ class PeerLimits {
   }
   void note_refusal(const FepAddress& peer, wire::CpType type) { at(peer).refused |= bit(type); }
 
+  // It has refused a PDC beside another one: until then no further one is opened (PDS-237).
+  Time no_additional_pdc_until(const FepAddress& peer) const {
+    const Entry* entry = find(peer);
+    return entry != nullptr ? entry->no_additional_pdc_until : Time{};
+  }
+  void refuse_additional_pdcs(const FepAddress& peer, Time until) {
+    at(peer).no_additional_pdc_until = until;
+  }
+
  private:
   struct Entry {
     FepAddress peer;
     std::uint16_t range = 0;
     std::uint16_t refused = 0;  // a bit for each CpType
+    Time no_additional_pdc_until{};
   };
 
   static std::uint16_t bit(wire::CpType type) {

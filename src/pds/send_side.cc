@@ -62,6 +62,15 @@ bool SendSide::went_only_to(std::uint16_t connection) {
   return any;
 }
 
+bool SendSide::all_refused_once() {
+  for (Psn psn = window().base(); psn != window().next_psn(); ++psn) {
+    const TxRecord* record = window().find(psn);
+    if (record == nullptr) continue;
+    if (record->sent_count != 1 || record->nack_count == 0) return false;
+  }
+  return true;
+}
+
 // ---- what SES gives -----------------------------------------------------------------------------
 
 void SendSide::enqueue(Message& message, Time now) {

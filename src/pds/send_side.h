@@ -103,6 +103,11 @@ class SendSide {
   [[nodiscard]] bool rebase(Psn start_psn, Time now);
   // A NOOP was sent to open the PDC.
   bool opened_without_data() const { return opened_without_data_; }
+  // It was opened beside others to its destination (PDS-9), which can do its work.
+  void note_additional() { additional_ = true; }
+  bool additional() const { return additional_; }
+  // Everything outstanding has been sent once, and the peer has refused it.
+  bool all_refused_once();
 
  private:
   Environment& env() const { return core_.env(); }
@@ -114,6 +119,7 @@ class SendSide {
   [[no_unique_address]] Outstanding outstanding_;  // the next three bytes lie in its tail
   bool context_known_ : 1 = false;        // the peer has had a request that names the context
   bool opened_without_data_ : 1 = false;  // a NOOP was sent for that
+  bool additional_ : 1 = false;           // opened beside others to its destination
   std::uint16_t rebases_ = 0;             // PDS-77
   Backlog backlog_;
   PeerWindow peer_window_;

@@ -20,6 +20,19 @@ void Turns::add(Pdc& pdc) {
   if (!in_line(context)) contexts_.push_back(context);
 }
 
+void Turns::add_waiting(SharedCcc& context) {
+  auto next = context.ready.begin();
+  for (Pdc& pdc : context.waiting) {
+    if (next != context.ready.end() && &*next == &pdc) {
+      ++next;
+      continue;
+    }
+    if (in_line(pdc)) context.ready.remove(pdc);
+    context.ready.insert(next, pdc);
+  }
+  if (!context.ready.empty() && !in_line(context)) contexts_.push_back(context);
+}
+
 void Turns::remove(Pdc& pdc) {
   if (!in_line(pdc)) return;
   SharedCcc& context = pdc.ccc();

@@ -15,6 +15,9 @@ class Turns {
   // Puts the PDC at the end of the line of its context, and that context at the end of the line of
   // contexts. Without effect if the PDC is in line already.
   void add(Pdc& pdc);
+  // Puts the PDCs that wait for the context first in its line, in the order of their wait: none of
+  // the others takes the window that they wait for before them.
+  void add_waiting(SharedCcc& context);
   // Takes the PDC out of the line. Without effect if it is not in line.
   void remove(Pdc& pdc);
   // Takes out and returns the PDC that is next. The line must not be empty.

@@ -67,7 +67,7 @@ void WindowWait::note_end(PdcCore& core, Time now) {
 }
 
 void wake_waiters(SharedCcc& shared) {
-  for (Pdc& pdc : shared.waiting) pdc.make_ready();
+  if (!shared.waiting.empty()) shared.waiting.front().env().turns.add_waiting(shared);
 }
 
 }  // namespace uet::pds

@@ -33,8 +33,9 @@ class WindowWait {
   Time outside_peer_window_since_{};  // Time{}: no data waits for the peer's window
 };
 
-// PDCs that wait for the context try again. They keep their places until they have sent: with a
-// window of one packet a PDC with small packets would else starve one with a large packet for ever.
+// PDCs that wait for the context try again, before others of it. They keep their places until they
+// have sent: with a window of one packet a PDC with small packets would else starve one with a
+// large packet for ever.
 void wake_waiters(SharedCcc& shared);
 
 }  // namespace uet::pds

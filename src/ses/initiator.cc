@@ -215,7 +215,7 @@ TxMessage* Initiator::open(Context& context, const TxOp& op, Kind kind) {
 pds::Destination Initiator::choose_way(TxMessage& message) {
   message.header.ri_generation = generations_.of(message);
   forms_.choose(message);
-  message.is_long = message.length > kShortPackets * payload_mtu_;
+  message.size_class = pds::size_class_of(message.length, payload_mtu_);
   const Context& context = *message.context;
   // Held operations may wait for this one.
   message.prompt_ack |=

@@ -35,9 +35,6 @@ namespace uet::ses {
 
 class Initiator final : public pds::MessageOwner {
  public:
-  // Messages of more packets are long: they leave a PDC to shorter ones (PDS-9).
-  static constexpr std::uint64_t kShortPackets = 8;
-
   // The referenced objects outlive this one.
   Initiator(const Parameters& parameters, PieceStore& pieces, Counters& counters);
   ~Initiator() override;

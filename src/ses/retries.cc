@@ -40,13 +40,14 @@ void Retries::refused(TxMessage& message, const wire::SesResponseHeader& header,
   send_again(message, tells_generation, now);
 }
 
-// PDS-142: sent again, the message goes to a new PDC; the first time without a wait.
+// PDS-142: sent again, the message goes to another PDC; the first time without a wait, and whatever
+// the limit is: no target has refused the message.
 void Retries::not_consumed(TxMessage& message, Time now) {
   const bool first = !message.failed();
   message.fail(pds::PdsError::NotConsumed);
   const Context* context = message.context;  // none: a target's own read
-  if (!first || context == nullptr || context->closing || message.tries >= tries_limit_) return;
-  if (message.cancelled) return;
+  if (!first || context == nullptr || context->closing || message.cancelled) return;
+  if (message.tries >= std::max<std::uint16_t>(tries_limit_, 1)) return;
   send_again(message, message.tries == 0, now);
 }
 

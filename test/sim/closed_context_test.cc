@@ -50,6 +50,7 @@ class ClosedContext : public testing::TestWithParam<std::tuple<DeliveryMode, Ope
     StageConfig config;
     config.mode = scene.mode;
     config.fep.pds.rto_init = milliseconds(1);
+    config.fep.pds.pdcs_per_destination = 1;  // all on the PDC of the closed context
     if (scene.rendezvous) config.fep.ses.rendezvous_threshold_bytes = 0;
     if (scene.rendezvous) config.fep.ses.eager_bytes = 0;
     if (scene.moment == Moment::InNicQueue) {

@@ -43,7 +43,7 @@ void draw_pds(Plan& plan, Rng& rng) {
   pds.rto_cap = pick<Duration, 2>(rng, {milliseconds(50), seconds(1)});
   pds.max_rto_retransmissions = pds::kUnlimited;
   pds.nack_retransmission_time = pick<Duration, 2>(rng, {microseconds(100), milliseconds(1)});
-  if (rng.chance(0.3)) pds.pdcs_per_destination = rng.between(2, 4);
+  if (rng.chance(0.3)) pds.pdcs_per_destination = rng.between(1, 3);
   if (rng.chance(0.2)) pds.receiver_infers_loss_psns = pick<std::uint32_t, 2>(rng, {3, 64});
   pds.out_of_order_threshold = pick<std::uint32_t, 3>(rng, {3, 16, 64});
   pds.initiator_idle_time =

@@ -412,6 +412,43 @@ TEST_F(ForeignTarget, NoPdcAvailableIsTriedAgain) {
   EXPECT_EQ(peer.sink.completions.size(), 1U);
 }
 
+// PDS-9, PDS-237: the peer has one PDC for us. A short message that was to go past a long one on
+// another PDC follows it, once.
+TEST_F(ForeignTarget, Pds237_APeerWithOnePdcGetsAllOnIt) {
+  const auto only = establish();
+  const auto longer = pattern(200 * kMtu);
+  send(longer);
+  peer.wait(milliseconds(5));
+  wire::RequestHeader last;
+  for (int i = 0; i < 128; ++i) last = peer.hear().request().value();
+  const auto data = pattern(100, 5);
+  send(data);
+  const auto beside = peer.hear().request().value();
+  EXPECT_TRUE(beside.syn);
+  EXPECT_NE(beside.spdcid, only.spdcid);
+  peer.say(nack(beside, NackCode::NoPdcAvail, PdcId{0}));
+  EXPECT_EQ(peer.fep().stats().pds.additional_pdcs_refused, 1U);
+  peer.wait(milliseconds(5));
+  EXPECT_TRUE(peer.silent()) << "no PDC is asked for again";
+  peer.say(ack(last));
+  peer.wait(milliseconds(5));
+  std::size_t packets = 0, copies = 0;
+  for (; !peer.silent(); ++packets) {
+    const Answer answer = peer.hear();
+    last = answer.request().value();
+    EXPECT_EQ(last.spdcid, only.spdcid);
+    copies += std::ranges::equal(answer.ses_request()->payload, data) ? 1 : 0;
+  }
+  EXPECT_EQ(packets, 73U);
+  EXPECT_EQ(copies, 1U);
+  const std::size_t before = peer.sink.completions.size();
+  peer.say(ack(last));
+  ASSERT_EQ(peer.sink.completions.size(), before + 2);
+  for (const auto& done : peer.sink.completions) EXPECT_EQ(done.status, ses::Status::Ok);
+  send(data);
+  EXPECT_EQ(peer.hear().request()->spdcid, only.spdcid);
+}
+
 // PDS-142: the peer was restarted and knows nothing of the PDC. The packets that it refuses go to a
 // new PDC, unchanged except for their identifiers; no packet names the old PDC again.
 TEST_F(ForeignTarget, Pds142_RestartedPeerIsMetWithANewPdc) {

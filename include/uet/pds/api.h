@@ -60,6 +60,18 @@ enum class PdsError : std::uint8_t {
   PeerLost = 7,  // the back end knows that the peer's process is gone
 };
 
+// Messages of up to 8 packets are of class 0, up to 64 of class 1, up to 512 of class 2, longer
+// ones of class 3. `payload_bytes`: of a full packet, more than 0.
+constexpr std::uint8_t kSizeClasses = 4;
+constexpr std::uint8_t size_class_of(std::uint64_t length, std::uint64_t payload_bytes) {
+  std::uint8_t size_class = 0;
+  for (std::uint64_t most = 8 * payload_bytes; length > most && size_class + 1 < kSizeClasses;
+       most *= 8) {
+    ++size_class;
+  }
+  return size_class;
+}
+
 struct BacklogTag;
 class MessageOwner;
 
@@ -70,9 +82,9 @@ class Message : public ListNode<BacklogTag> {
  public:
   MessageOwner* owner = nullptr;  // set before sending
   PdcId pdc{};                    // the PDC it was assigned to; set by Manager
-  // Makes many packets, or must wait between them: leaves a PDC to short ones if there are several
-  // to its destination (PDS-9).
-  bool is_long = false;
+  // 0 to kSizeClasses - 1: a message does not wait behind one of a larger class if there may be
+  // several PDCs to its destination (PDS-9). See size_class_of().
+  std::uint8_t size_class = 0;
   // Prompt ACK: the last packet requests an ACK, as the application waits for it (PDS-101). Without
   // it the ACK may come with later ones, after Parameters::tail_loss_time at the latest.
   bool prompt_ack = true;

@@ -50,17 +50,28 @@ TEST_F(BacklogTest, Ses113_EndOfAMessageGoesFirst) {
   EXPECT_EQ(&backlog_.pop_front(), &first_);
 }
 
-TEST_F(BacklogTest, Pds9_TellsWhetherEitherEndIsLong) {
+TEST_F(BacklogTest, Pds9_TellsTheLargerSizeClassOfItsEnds) {
   PdcCore& core = this->core(false);
-  EXPECT_FALSE(backlog_.carries_long());
   backlog_.push(core, first_, now);
-  EXPECT_FALSE(backlog_.carries_long());
-  second_.is_long = true;
+  EXPECT_EQ(backlog_.size_class(), 0);
+  second_.size_class = 2;
   backlog_.push(core, second_, now);
-  EXPECT_TRUE(backlog_.carries_long());
+  EXPECT_EQ(backlog_.size_class(), 2);
   backlog_.remove(first_);
-  EXPECT_TRUE(backlog_.carries_long());
+  EXPECT_EQ(backlog_.size_class(), 2);
   backlog_.remove(second_);
+}
+
+// PDS-9: up to 8, 64 and 512 packets, and longer ones.
+TEST(SizeClassTest, Pds9_GrowsWithEachEightfoldLength) {
+  constexpr std::uint64_t kPayload = 4096;
+  EXPECT_EQ(size_class_of(0, kPayload), 0);
+  EXPECT_EQ(size_class_of(8 * kPayload, kPayload), 0);
+  EXPECT_EQ(size_class_of(8 * kPayload + 1, kPayload), 1);
+  EXPECT_EQ(size_class_of(64 * kPayload, kPayload), 1);
+  EXPECT_EQ(size_class_of(512 * kPayload, kPayload), 2);
+  EXPECT_EQ(size_class_of(512 * kPayload + 1, kPayload), 3);
+  EXPECT_EQ(size_class_of(UINT64_MAX, kPayload), 3);
 }
 
 TEST_F(BacklogTest, Pds101_ExpectsPromptAcksOfAll) {

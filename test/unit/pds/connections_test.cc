@@ -2,6 +2,7 @@
 // Which PDC a message goes to, and who gets one in a shortage.
 #include "pds/connections.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -12,7 +13,23 @@ namespace {
 
 using wire::CpType;
 
-class ConnectionsTest : public Bench {};
+class ConnectionsTest : public Bench {
+ protected:
+  TestMessage& send_of_class(std::uint8_t size_class, std::uint32_t packets) {
+    TestMessage& message = node->message(packets);
+    message.size_class = size_class;
+    EXPECT_TRUE(node->manager->send(message, to_peer(), now).ok());
+    return message;
+  }
+  // The peer has no PDC for the packet `number` of the PDC.
+  void refuse(PdcId refused, std::uint32_t number) {
+    pdc = refused;
+    const Psn psn = node->manager->find(refused)->start_psn() + static_cast<std::int32_t>(number);
+    wire::NackHeader refusal = nack(NackCode::NoPdcAvail, psn.value);
+    refusal.spdcid = PdcId{};
+    receive(refusal);
+  }
+};
 
 TEST_F(ConnectionsTest, Pds23_KeyIsAddressJobModeAndClass) {
   with_pdcs(16);
@@ -298,36 +315,62 @@ TEST_F(ConnectionsTest, Pds9_AShortMessageDoesNotWaitBehindALongOne) {
     Parameters parameters = test_parameters();
     parameters.pdcs_per_destination = most;
     build(parameters);
-    TestMessage& longest = send(3000);
-    TestMessage& second = send(3000);
-    TestMessage& shortest = send(1);
+    TestMessage& longest = send_of_class(3, 3000);
+    TestMessage& second = send_of_class(1, 20);
+    TestMessage& shortest = send_of_class(0, 1);
     turn();
     EXPECT_EQ(node->manager->open_pdcs(), most);
     EXPECT_EQ(longest.made, 1024U);  // Default_MPR
-    EXPECT_EQ(second.made, most > 1 ? 1024U : 0U);
-    EXPECT_EQ(shortest.made, most > 2 ? 1U : 0U);
-    EXPECT_EQ(shortest.pdc == longest.pdc, most < 3);
-    EXPECT_EQ(send(1).pdc, most == 1 ? longest.pdc : most == 2 ? second.pdc : shortest.pdc);
+    EXPECT_EQ(second.made, most > 1 ? 20U : 0U);
+    EXPECT_EQ(shortest.made, most > 1 ? 1U : 0U);
+    EXPECT_EQ(shortest.pdc == second.pdc, most < 3);
+    EXPECT_EQ(shortest.pdc == longest.pdc, most == 1);
   }
+}
+
+// Whatever there is of one size class shares a PDC, and the PDCs that are open are used before
+// another one is opened.
+TEST_F(ConnectionsTest, Pds9_MessagesOfOneSizeClassShareAPdc) {
+  for (std::uint8_t size_class = 0; size_class < kSizeClasses; ++size_class) {
+    build(test_parameters());
+    std::set<std::uint16_t> used;
+    for (int i = 0; i < 5; ++i) used.insert(send_of_class(size_class, 3000).pdc.value);
+    EXPECT_EQ(used.size(), 1U);
+    EXPECT_EQ(node->manager->open_pdcs(), 1U);
+  }
+}
+
+TEST_F(ConnectionsTest, Pds9_ALongMessageOpensNoPdcForItself) {
+  build(test_parameters());
+  const PdcId pdc = send_of_class(0, 2000).pdc;
+  EXPECT_EQ(send_of_class(2, 1).pdc, pdc);
+  EXPECT_NE(send_of_class(0, 1).pdc, pdc);
+  EXPECT_EQ(node->manager->open_pdcs(), 2U);
 }
 
 // The others to there go on, and another one takes the place of the one that is gone.
 TEST_F(ConnectionsTest, Pds9_AnyOfThePdcsToADestinationMayEnd) {
-  for (const std::size_t ended : {0U, 1U, 2U}) {
+  for (const std::uint8_t ended : {0, 1, 2}) {
     Parameters parameters = test_parameters();
     parameters.pdcs_per_destination = 3;
     build(parameters);
     std::vector<PdcId> pdcs;
-    for (int i = 0; i < 3; ++i) pdcs.push_back(send(3000).pdc);
+    const auto send_three = [&] {
+      pdcs.clear();
+      for (const std::uint8_t size_class : {3, 2, 1}) {
+        pdcs.push_back(send_of_class(size_class, 3000).pdc);
+      }
+    };
+    send_three();
     EXPECT_EQ(node->manager->open_pdcs(), 3U);
-    node->manager->abort(pdcs[ended], now);
+    const PdcId gone = pdcs[ended];
+    node->manager->abort(gone, now);
     turn();
     EXPECT_EQ(node->manager->open_pdcs(), 2U);
-    std::set<std::uint16_t> used;
-    for (int i = 0; i < 6; ++i) used.insert(send(3000).pdc.value);
+    send_three();
     EXPECT_EQ(node->manager->open_pdcs(), 3U);
-    EXPECT_EQ(used.size(), 3U);
-    EXPECT_FALSE(used.contains(pdcs[ended].value));
+    EXPECT_EQ(std::set<std::uint16_t>({pdcs[0].value, pdcs[1].value, pdcs[2].value}).size(), 3U);
+    EXPECT_EQ(std::count(pdcs.begin(), pdcs.end(), gone), 0);
   }
 }
 
@@ -337,24 +380,18 @@ TEST_F(ConnectionsTest, Pds9_LongMessagesLeaveAPdcToShortOnes) {
     Parameters parameters = test_parameters();
     parameters.pdcs_per_destination = most;
     build(parameters);
-    const auto send_long = [&]() -> TestMessage& {
-      TestMessage& message = node->message(3000);
-      message.is_long = true;
-      EXPECT_TRUE(node->manager->send(message, to_peer(), now).ok());
-      return message;
-    };
     std::set<std::uint16_t> used;
-    for (int i = 0; i < 5; ++i) used.insert(send_long().pdc.value);
-    EXPECT_EQ(used.size(), most - 1);
+    for (int i = 0; i < 5; ++i) used.insert(send_of_class(3, 3000).pdc.value);
+    EXPECT_EQ(used.size(), 1U);
     turn();
     for (int i = 0; i < 5; ++i) {
-      TestMessage& shortest = send(1);
+      TestMessage& shortest = send_of_class(0, 1);
       EXPECT_FALSE(used.contains(shortest.pdc.value));
       turn();
       EXPECT_EQ(shortest.made, 1U);
-      EXPECT_TRUE(used.contains(send_long().pdc.value));
+      EXPECT_TRUE(used.contains(send_of_class(3, 3000).pdc.value));
     }
-    EXPECT_EQ(node->manager->open_pdcs(), most);
+    EXPECT_EQ(node->manager->open_pdcs(), 2U);
   }
 }
 
@@ -375,14 +412,61 @@ TEST_F(ConnectionsTest, Pds9_Pds17_OneRodPdcAndNoMorePdcsThanAreNeeded) {
 // PDS-180: an additional PDC is no reason to close another one or to refuse the message.
 TEST_F(ConnectionsTest, Pds9_Pds180_ShortageMakesMessagesShareAPdc) {
   Parameters parameters = test_parameters();
-  parameters.pdcs_per_destination = 8;
   parameters.pdc_count = 4;  // two of them are kept for the peer
   build(parameters);
   std::set<std::uint16_t> used;
-  for (int i = 0; i < 6; ++i) used.insert(send(2000).pdc.value);
+  for (const std::uint8_t size_class : {3, 2, 1, 0, 1, 2}) {
+    used.insert(send_of_class(size_class, 2000).pdc.value);
+  }
   EXPECT_EQ(used.size(), node->manager->open_pdcs());
   EXPECT_LT(used.size(), 4U);
   EXPECT_GT(used.size(), 1U);
+}
+
+// PDS-237: a peer that has no PDC beside the first one gets the messages on that one, and is asked
+// for no other for a second.
+TEST_F(ConnectionsTest, Pds237_ARefusedAdditionalPdcGivesWay) {
+  build(test_parameters());
+  TestMessage& longest = send_of_class(3, 3000);
+  TestMessage& shortest = send_of_class(0, 2);
+  TestMessage& waiting = send_of_class(0, 3000);
+  turn();
+  ASSERT_NE(shortest.pdc, longest.pdc);
+  ASSERT_EQ(shortest.made, 2U);
+  const std::uint32_t sent = 2 + waiting.made;
+  for (std::uint32_t i = sent; i-- > 0;) {
+    EXPECT_TRUE(shortest.errors.empty());  // i + 1 packets may still find a PDC
+    refuse(shortest.pdc, i);
+    EXPECT_TRUE(requests(turn()).empty());
+  }
+  EXPECT_EQ(shortest.errors, std::vector(2, PdsError::NotConsumed));
+  EXPECT_EQ(waiting.failed, PdsError::NotConsumed);
+  EXPECT_EQ(node->manager->open_pdcs(), 1U);
+  EXPECT_TRUE(longest.errors.empty());
+  EXPECT_EQ(counters().additional_pdcs_refused, 1U);
+  EXPECT_EQ(counters().pdcs_failed, 0U);
+  EXPECT_EQ(send_of_class(0, 1).pdc, longest.pdc);
+  now += std::chrono::seconds(1);
+  EXPECT_NE(send_of_class(1, 1).pdc, longest.pdc);
+}
+
+// PDS-237: the only PDC to a peer waits for it (PDS-223), and a PDC with a packet that was sent
+// again does not give way: another copy may still find a PDC at the peer.
+TEST_F(ConnectionsTest, Pds237_PdcsThatDoNotGiveWay) {
+  build(test_parameters());
+  TestMessage& longest = send_of_class(3, 3000);
+  TestMessage& shortest = send_of_class(0, 1);
+  turn();
+  refuse(longest.pdc, 0);
+  EXPECT_TRUE(longest.errors.empty());
+  const std::vector<Sent> sent = after(test_parameters().rto_init);
+  ASSERT_TRUE(std::any_of(sent.begin(), sent.end(), [&](const Sent& packet) {
+    return packet.request() && packet.request()->spdcid == shortest.pdc;
+  }));
+  refuse(shortest.pdc, 0);
+  turn();
+  EXPECT_TRUE(shortest.errors.empty());
+  EXPECT_EQ(counters().additional_pdcs_refused, 0U);
 }
 
 }  // namespace

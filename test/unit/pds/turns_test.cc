@@ -55,6 +55,23 @@ TEST_F(Line, RemovedPdcHasNoTurn) {
   EXPECT_TRUE(line.empty());
 }
 
+// A PDC that is in line for another reason takes no window before those that wait for it.
+TEST_F(Line, Cms11_WaitingPdcsComeFirstInTheirOrder) {
+  std::vector<Pdc*> pdcs;
+  for (int i = 0; i < 4; ++i) pdcs.push_back(&initiator());
+  SharedCcc& context = pdcs[0]->ccc();
+  line.add_waiting(context);
+  EXPECT_TRUE(line.empty());
+  line.add(*pdcs[0]);
+  line.add(*pdcs[1]);
+  for (const int i : {3, 1, 2}) context.waiting.push_back(*pdcs[static_cast<std::size_t>(i)]);
+  line.add_waiting(context);
+  line.add_waiting(context);
+  for (const int i : {3, 1, 2, 0}) EXPECT_EQ(&line.next(), pdcs[static_cast<std::size_t>(i)]);
+  EXPECT_TRUE(line.empty());
+  while (!context.waiting.empty()) context.waiting.pop_front();
+}
+
 TEST_F(Line, FinishedPdcsLeaveTheLineInOrder) {
   std::vector<Pdc*> pdcs;
   for (int i = 0; i < 4; ++i) line.add(*pdcs.emplace_back(&initiator()));
