@@ -57,13 +57,12 @@ bool Fep::progress(Time now) {
 
 bool Fep::take(Time now) {
   last_pass_ = now;
-  const Duration away = now - last_take_;
-  was_away_ = away > kAway;
+  away_ = now - last_take_;
   last_take_ = now;
   while (const auto lost = nic_.poll_dead_peer()) manager_->on_dead_peer(*lost, now);
   const std::size_t count = nic_.rx_burst(arrived_, now);
   if (count > 0) {
-    if (away >= kLongAbsence) note_absence(away, count);
+    if (away_ >= kLongAbsence) note_absence(away_, count);
     manager_->inspect().trace().burst_begins();
   }
   HostCopy* const host_copy = config_.ses.host_copy;
@@ -98,12 +97,15 @@ void Fep::note_absence(Duration away, std::size_t packets) {
   trace.write(trace::Kind::NotPolled, 0, {}, {}, static_cast<std::uint64_t>(away.count()), packets);
 }
 
-bool Fep::left_some(Time start) const {
+bool Fep::left_some(Time start) {
+  // Time that this pass itself spends, sending for example, is no absence.
+  const bool first = last_take_ == start;
+  if (first) absence_ = away_ > kAway ? away_ : Duration{};
   if (taken_ == 0) return false;
-  // Time that this pass itself has spent, sending for example, is no absence.
-  if (was_away_ && last_take_ == start) return true;
+  if (first && absence_ > Duration{}) return true;
   const bool full = taken_ == arrived_.size() || nic_.receive_backlog_bytes() > 0;
-  return full && (newest_arrival_ == Time{} || newest_arrival_ < start);
+  if (newest_arrival_ != Time{}) return full && newest_arrival_ < start;
+  return full && last_take_ - start < absence_;
 }
 
 // SES and PDS make no further packets while the NIC has not taken the packets made before.

@@ -47,9 +47,10 @@ class Fep {
   // The last take() brought packets from the network, not only through memory of this host. Their
   // ACKs tell how long the host had them (CMS-712): push() wants the time after they were taken.
   bool took_from_network() const { return took_from_network_; }
-  // After take(): packets that had come before `start` may still wait, since its burst was full or
-  // the take() before was long ago. A host that looks seldom calls take() again.
-  bool left_some(Time start) const;
+  // After take(), in a pass that began at `start`: packets that had come before that may still
+  // wait, since the burst was full or the pass came after an absence, so that another take() should
+  // follow. Where the NIC tells no times of arrival, a pass lasts no longer than the absence did.
+  bool left_some(Time start);
   // The end of a posting call: should push() follow now? While many packets are still unanswered,
   // up to kPostBatch posts wait for one another or for the next progress, because a burst costs the
   // NIC little more than one packet; next_deadline says so.
@@ -117,7 +118,8 @@ class Fep {
   std::size_t waiting_posts_ = 0;
   bool took_from_network_ = false;
   Time last_take_;
-  bool was_away_ = false;  // the last take() came long after the one before
+  Duration away_{};        // between the last two take()
+  Duration absence_{};     // before this pass; 0: none worth mentioning
   std::size_t taken_ = 0;  // packets of the last take()
   Time newest_arrival_{};  // of the last of them; Time{}: not known
   bool loaded_ = false;    // something was in use when the load was last looked at

@@ -121,8 +121,8 @@ constexpr Tunable kDelivery[] = {
      "Packet delivery contexts that unordered messages to one destination may use at a time, a "
      "number. There are four classes of messages: up to 8, 64 and 512 packets, and longer ones. "
      "Another context is opened for a message if all open ones carry messages of larger classes. "
-     "1: messages follow each other. More than 4 are never needed. Ordered messages always use one "
-     "context.",
+     "1: messages follow each other. More than 4 are never needed. Where more than half of "
+     "pdc_count are open, no further one is opened. Ordered messages always use one context.",
      pds_count<&Pds::pdcs_per_destination>(1, 64)},
     {"idle_timeout_ms",
      "Time without traffic after which a packet delivery context is closed, in milliseconds.",

@@ -114,9 +114,11 @@ std::uint32_t Connections::rank_of(Backlog& backlog, std::uint8_t size_class) {
   return carried < size_class ? 2 : kWaitsForLarger + carried;
 }
 
-// PDS-180: an additional PDC is no reason to close another one.
+// PDS-180: an additional PDC is no reason to close another one, and half of all are left to peers
+// that have none.
 bool Connections::may_open_another(const FepAddress& peer, Time now) const {
-  return !admission_.refusal({Role::Initiator, false}) &&
+  return 2 * (admission_.open_pdcs() + 1) <= env_.parameters.pdc_count &&
+         !admission_.refusal({Role::Initiator, false}) &&
          now >= env_.peer_limits.no_additional_pdc_until(peer);
 }
 

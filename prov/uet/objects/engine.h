@@ -94,9 +94,9 @@ class Engine final : public ListNode<ForkTag> {
   bool dead() const { return dead_.load(std::memory_order_relaxed); }
 
   fep::Fep& fep() UET_REQUIRES(lock_) { return *fep_; }
-  // One bounded pass of the protocol, which takes all that has come before; true if there was work.
-  // Bursts are taken until none is left of what had come by `now`. Each is answered before the
-  // next, since ACKs need packets. A flood ends the pass after kMostBursts.
+  // One bounded pass of the protocol; true if there was work. Bursts are taken until none is left
+  // of what had come by `now`, as far as Fep::left_some can tell. Each is answered before the next,
+  // since ACKs need packets. A flood ends the pass after kMostBursts.
   bool progress(Time now) UET_REQUIRES(lock_) {
     const Time start = now;
     const bool submitted = (submissions_.active() && submissions_.run(now)) ||

@@ -237,6 +237,35 @@ TEST_F(FepPair, APassThatSendsForLongEnds) {
   EXPECT_FALSE(b.fep->left_some(start)) << "it was busy in this pass";
 }
 
+// A NIC that tells no times of arrival, and a stream that fills each burst: a host that looks all
+// the time takes one burst in a pass, one that was away as many as fit into that time.
+TEST_F(FepPair, APassLastsNoLongerThanTheAbsenceBefore) {
+  PacketPool strays(1);
+  Packet& stray = *strays.take();
+  stray.reset();
+  stray.to = b.nic.local_address();
+  wire::RequestHeader header;
+  header.dpdcid = PdcId{0x7777};
+  header.encode(stray.prepend(sizeof(wire::PdsRequest)));
+  const std::array<const Packet*, 1> one{&stray};
+  const auto bursts_after = [&](Duration absence) {
+    b.fep->take(now);
+    now += absence;
+    const Time start = now;
+    int bursts = 0;
+    do {
+      for (std::size_t i = 0; i < nic::kRxBurst; ++i) a.nic.tx_burst(one);
+      b.fep->take(now);
+      b.fep->push(now);
+      now += microseconds(100);
+    } while (++bursts < 200 && b.fep->left_some(start));
+    return bursts;
+  };
+  EXPECT_EQ(bursts_after(microseconds(20)), 1);
+  EXPECT_EQ(bursts_after(milliseconds(1)), 11);
+  strays.give_back(&stray);
+}
+
 // Packets for unknown PDCs are refused faster than the NIC takes packets.
 TEST_F(FepPair, Pds123_RefusalsLeaveSpaceForOtherPackets) {
   PacketPool strays(1);

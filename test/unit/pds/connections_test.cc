@@ -409,18 +409,21 @@ TEST_F(ConnectionsTest, Pds9_Pds17_OneRodPdcAndNoMorePdcsThanAreNeeded) {
   EXPECT_EQ(node->manager->open_pdcs(), 2U);
 }
 
-// PDS-180: an additional PDC is no reason to close another one or to refuse the message.
+// PDS-180: an additional PDC is no reason to close another one or to refuse the message, and takes
+// none of the half that is left to other peers.
 TEST_F(ConnectionsTest, Pds9_Pds180_ShortageMakesMessagesShareAPdc) {
   Parameters parameters = test_parameters();
-  parameters.pdc_count = 4;  // two of them are kept for the peer
-  build(parameters);
-  std::set<std::uint16_t> used;
-  for (const std::uint8_t size_class : {3, 2, 1, 0, 1, 2}) {
-    used.insert(send_of_class(size_class, 2000).pdc.value);
+  for (const std::size_t count : {4U, 6U}) {
+    parameters.pdc_count = count;
+    parameters.reserved_target_pdcs = 1;
+    build(parameters);
+    std::set<std::uint16_t> used;
+    for (const std::uint8_t size_class : {3, 2, 1, 0, 1, 2}) {
+      used.insert(send_of_class(size_class, 2000).pdc.value);
+    }
+    EXPECT_EQ(used.size(), count / 2);
+    EXPECT_EQ(used.size(), node->manager->open_pdcs());
   }
-  EXPECT_EQ(used.size(), node->manager->open_pdcs());
-  EXPECT_LT(used.size(), 4U);
-  EXPECT_GT(used.size(), 1U);
 }
 
 // PDS-237: a peer that has no PDC beside the first one gets the messages on that one, and is asked
