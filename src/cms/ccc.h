@@ -58,10 +58,11 @@ struct Parameters {
   std::uint32_t train_packets = 1;  // packets in a row on one path, where the NIC sends such as one
   Duration rtt_cache_time = std::chrono::hours(1);  // CMS-141
   Duration linger =
-      std::chrono::seconds(1);            // a context after its last PDC (CMS 7.4); 0 = not at all
-  bool probes_base_rtt = true;            // where it is measured (CMS-140)
-  bool oversubscription_control = false;  // grant less to a fabric that is full (CMS-230)
-  std::optional<SameHost> same_host;      // empty: peers there are like all others
+      std::chrono::seconds(1);  // a context after its last PDC (CMS 7.4); 0 = not at all
+  bool probes_base_rtt = true;  // where it is measured (CMS-140)
+  // With rccc alone: grant less to a fabric that is full (CMS-230). With both, NSCC sees it.
+  bool oversubscription_control = true;
+  std::optional<SameHost> same_host;  // empty: peers there are like all others
   bool path_inference = true;  // losses are inferred from later packets on the same path (CMS-420)
   // Many packets that arrive above a gap prove a loss whatever their paths, and so does the answer
   // to a Probe (CMS-150, CMS-151). On a single path only the answer: its order proves the rest

@@ -6,29 +6,18 @@ namespace uet::cms {
 
 void OversubscriptionControl::on_period(const Arrivals& arrivals) {
   constexpr double kLeast = 0.01;
-  constexpr std::uint32_t kMostRaises = 10;  // the step is as large as the whole rate long before
   if (arrivals.all == 0) return;
   const double all = arrivals.all;
-  bool decreased = false;
-  if (arrivals.trimmed_elsewhere > 0) {
-    rate_ -= arrivals.trimmed_elsewhere / all;
-    decreased = true;
-  }
+  const double cut = tuning_.oversubscription_cut;
   const double whole = all - arrivals.trimmed_at_last_hop - arrivals.trimmed_elsewhere;
   const double gain = tuning_.oversubscription_gain;
   const double marked = whole > 0 ? std::min(1.0, arrivals.ce / whole) : 0;
   marked_ = (1 - gain) * marked_ + gain * marked;
-  if (marked_ > tuning_.oversubscription_target) {
-    const double excess = marked_ - tuning_.oversubscription_target;
-    rate_ *= 1 - tuning_.oversubscription_cut * excess;
-    decreased = true;
-  }
-  if (decreased) {
-    raises_ = 0;
+  const double excess = std::max(0.0, marked_ - tuning_.oversubscription_target);
+  if (arrivals.trimmed_elsewhere > 0 || excess > 0) {
+    rate_ *= (1 - cut * arrivals.trimmed_elsewhere / all) * (1 - cut * excess);
   } else {
-    const double step = tuning_.oversubscription_step;
-    rate_ += arrivals.ce == 0 ? step * std::exp2(raises_) : step;
-    raises_ = std::min(raises_ + 1, kMostRaises);
+    rate_ += tuning_.oversubscription_step;
   }
   rate_ = std::clamp(rate_, kLeast, 1.0);
 }

@@ -112,15 +112,13 @@ class OversubscriptionControl {
   void on_period(const Arrivals& arrivals);
   double rate() const { return rate_; }  // part of the link's rate, 0.01 to 1
   double marked_average() const { return marked_; }
-  std::uint32_t raises() const { return raises_; }
   // The length of the next period.
   Duration period(Duration rtt, Rng& rng) const;
 
  private:
   Tuning tuning_;
   double rate_ = 1;
-  double marked_ = 0;         // g
-  std::uint32_t raises_ = 0;  // k
+  double marked_ = 0;  // g
 };
 
 }  // namespace uet::cms

@@ -44,11 +44,11 @@ struct Tuning {
   double unsolicited_bdp = 1;  // granted beyond targets if no source asks, BDPs (CMS-223); 0 = off
   double zero_grant_bytes = 1024;  // that a Credit which grants nothing new counts as (CMS-223)
   double credit_request_rtts = 2;  // without credit, then a Credit Request (CMS-215)
-  double oversubscription_period_rtts = 1.5;  // CMS-230, where it is on
+  double oversubscription_period_rtts = 1;  // CMS-230
   double oversubscription_gain = 0.5;
-  double oversubscription_target = 0.3;  // part of the packets that may be marked
-  double oversubscription_cut = 0.5;
-  double oversubscription_step = 0.01;
+  double oversubscription_target = 0.9;  // part of the packets that may be marked
+  double oversubscription_cut = 0.15;
+  double oversubscription_step = 0.08;
   double backlog_low_bytes = 1e6;  // received and not taken: from here on less is granted (CMS-231)
   double backlog_high_bytes = 5e6;
   // Destination flow control: parts of the receive resources (CMS-304, CMS-305)

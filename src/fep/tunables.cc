@@ -383,7 +383,8 @@ constexpr Tunable kCongestion[] = {
      "none.",
      cc<&Cc::unsolicited_bdp>(0, 100)},
     {"cc_oversubscription_control",
-     "Make rccc grant less if packets arrive with ECN marks or trimmed.",
+     "Make rccc grant less if packets arrive that a switch before the last one has trimmed, or "
+     "nearly all with ECN marks. Without effect on other algorithms.",
      cms_switch<&Cms::oversubscription_control>()},
     {"cc_oversubscription_period_rtts",
      "Period of the oversubscription control of rccc, in base round-trip times.",
@@ -397,11 +398,12 @@ constexpr Tunable kCongestion[] = {
      "a fraction.",
      cc<&Cc::oversubscription_target>(0, 1)},
     {"cc_oversubscription_cut",
-     "Factor by which the oversubscription control lowers the rate for marks beyond "
-     "cc_oversubscription_target.",
+     "Part of the rate that the oversubscription control takes away if all packets were trimmed, "
+     "or for marks beyond cc_oversubscription_target, a fraction.",
      cc<&Cc::oversubscription_cut>(0, 1)},
     {"cc_oversubscription_step",
-     "Increase of the rate by the oversubscription control in one period, a fraction of the rate.",
+     "Increase of the rate by the oversubscription control in one period, a fraction of the link "
+     "rate.",
      cc<&Cc::oversubscription_step>(0, 1)},
     {"cc_backlog_low_bytes",
      "Bytes received and not yet placed from which rccc grants less, in bytes. Less than "

@@ -54,7 +54,7 @@ void Credits::on_request(Pdc& pdc, std::uint8_t ccc_id, const cms::CreditArrival
 }
 
 void Credits::note_arrival(bool ce, bool trimmed, bool trimmed_last_hop, Time now) {
-  if (!env_.cms.oversubscription_control) return;
+  if (!env_.cms.oversubscription_control || env_.cms.algorithm != cms::Algorithm::Rccc) return;
   if (now >= period_end_) {
     fabric_.on_period(arrivals_);
     arrivals_ = {};
