@@ -216,6 +216,25 @@ TEST_F(FepPair, RefusedPacketsStayFirstInLine) {
   expect_clean_close();
 }
 
+// A packet for a PDC that does not exist, as a burst of its own.
+struct Stray {
+  explicit Stray(const FepAddress& to) : packet(*pool.take()), burst{&packet} {
+    packet.reset();
+    packet.to = to;
+    wire::RequestHeader header;
+    header.dpdcid = PdcId{0x7777};
+    header.spdcid = PdcId{9};
+    header.encode(packet.prepend(sizeof(wire::PdsRequest)));
+  }
+  ~Stray() { pool.give_back(&packet); }
+  Stray(const Stray&) = delete;
+  Stray& operator=(const Stray&) = delete;
+
+  PacketPool pool{1};
+  Packet& packet;
+  std::array<const Packet*, 1> burst;
+};
+
 // A host that has not looked for long takes more than one burst in a pass. The time that the pass
 // spends itself, with the packets that it sends, is no absence: answers to these would keep it.
 TEST_F(FepPair, APassThatSendsForLongEnds) {
@@ -240,21 +259,14 @@ TEST_F(FepPair, APassThatSendsForLongEnds) {
 // A NIC that tells no times of arrival, and a stream that fills each burst: a host that looks all
 // the time takes one burst in a pass, one that was away as many as fit into that time.
 TEST_F(FepPair, APassLastsNoLongerThanTheAbsenceBefore) {
-  PacketPool strays(1);
-  Packet& stray = *strays.take();
-  stray.reset();
-  stray.to = b.nic.local_address();
-  wire::RequestHeader header;
-  header.dpdcid = PdcId{0x7777};
-  header.encode(stray.prepend(sizeof(wire::PdsRequest)));
-  const std::array<const Packet*, 1> one{&stray};
+  const Stray stray(b.nic.local_address());
   const auto bursts_after = [&](Duration absence) {
     b.fep->take(now);
     now += absence;
     const Time start = now;
     int bursts = 0;
     do {
-      for (std::size_t i = 0; i < nic::kRxBurst; ++i) a.nic.tx_burst(one);
+      for (std::size_t i = 0; i < nic::kRxBurst; ++i) a.nic.tx_burst(stray.burst);
       b.fep->take(now);
       b.fep->push(now);
       now += microseconds(100);
@@ -263,27 +275,18 @@ TEST_F(FepPair, APassLastsNoLongerThanTheAbsenceBefore) {
   };
   EXPECT_EQ(bursts_after(microseconds(20)), 1);
   EXPECT_EQ(bursts_after(milliseconds(1)), 11);
-  strays.give_back(&stray);
 }
 
 // Packets for unknown PDCs are refused faster than the NIC takes packets.
 TEST_F(FepPair, Pds123_RefusalsLeaveSpaceForOtherPackets) {
-  PacketPool strays(1);
-  Packet& stray = *strays.take();
-  stray.reset();
-  stray.to = a.nic.local_address();
-  wire::RequestHeader header;
-  header.dpdcid = PdcId{0x7777};
-  header.spdcid = PdcId{9};
-  header.encode(stray.prepend(sizeof(wire::PdsRequest)));
-  const std::array<const Packet*, 1> one{&stray};
+  const Stray stray(a.nic.local_address());
   a.nic.accept = 4;
   std::vector<std::byte> source = pattern(20 * kPayload), target(20 * kPayload);
   const ses::IoSlice from{source.data(), source.size()}, to{target.data(), target.size()};
   ASSERT_TRUE(receive({&to, 1}).ok());
   ASSERT_TRUE(send({&from, 1}).ok());
   for (int pass = 0; pass < 40 && a.sink.all.empty(); ++pass) {
-    for (int i = 0; i < 40; ++i) b.nic.tx_burst(one);
+    for (int i = 0; i < 40; ++i) b.nic.tx_burst(stray.burst);
     step();
   }
   EXPECT_EQ(a.sink.count(ses::Kind::Send), 1U);
@@ -293,7 +296,6 @@ TEST_F(FepPair, Pds123_RefusalsLeaveSpaceForOtherPackets) {
   EXPECT_GT(a.fep->stats().pds.no_packet, 0U) << "and do not pile up";
   a.nic.accept = SIZE_MAX;
   expect_clean_close();
-  strays.give_back(&stray);
 }
 
 struct CountingGuard final : PdcGuard {

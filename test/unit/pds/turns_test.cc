@@ -55,7 +55,8 @@ TEST_F(Line, RemovedPdcHasNoTurn) {
   EXPECT_TRUE(line.empty());
 }
 
-// A PDC that is in line for another reason takes no window before those that wait for it.
+// PDCs that wait for the congestion window have their turns before one that is in line without
+// having waited: it would take the whole window.
 TEST_F(Line, Cms11_WaitingPdcsComeFirstInTheirOrder) {
   std::vector<Pdc*> pdcs;
   for (int i = 0; i < 4; ++i) pdcs.push_back(&initiator());
