@@ -367,7 +367,7 @@ ssize_t TxSide::atomic(const AtomicCall& call) noexcept {
   op.datatype = kind->datatype;
   op.remote_offset = call.remote;
   op.key = Rkey{call.key};
-  return post(tx, op);
+  return post(tx, ses::AtomicOp(op));
 }
 
 // `tx` has the operands, of which the queue keeps a copy; we keep one of the rest.
