@@ -16,8 +16,7 @@ class LibfabricUet(CMakePackage):
 
     version("main", branch="main")
 
-    # Not xdp: Spack has no package of libxdp.
-    variant("shared", default=False, description="NIC back end shared: one port for all processes of an address")
+    # Not shared and not xdp: Spack has no package of libbpf or libxdp.
     variant("dpdk", default=False, description="NIC back end dpdk: a poll-mode driver of DPDK")
     variant("verbs", default=False, description="NIC back end verbs: raw packets of RDMA NICs")
     variant("tools", default=True, description="uet_run, uet_stats, uet_trace, uet_top and others")
@@ -29,9 +28,6 @@ class LibfabricUet(CMakePackage):
     depends_on("libfabric@1.17:")
     depends_on("openssl@3:")
     depends_on("libnl")
-    with when("+shared"):
-        depends_on("libbpf@1.1:")
-        depends_on("llvm@14: +clang", type="build")
     depends_on("dpdk@22.11:", when="+dpdk")
     depends_on("rdma-core@44:", when="+verbs")
     with when("+tools"):
@@ -43,7 +39,7 @@ class LibfabricUet(CMakePackage):
     generator("ninja")
 
     def cmake_args(self):
-        back_ends = [name for name in ("shared", "dpdk", "verbs") if self.spec.satisfies("+" + name)]
+        back_ends = [name for name in ("dpdk", "verbs") if self.spec.satisfies("+" + name)]
         return [
             self.define("UET_BUILD_TESTS", False),
             self.define("UET_BUILD_BENCH", False),
