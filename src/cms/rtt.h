@@ -4,6 +4,7 @@
 // (CMS-113, CMS-713). Pure functions; PDS owns the counters and the send records they work on.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -16,6 +17,7 @@ inline constexpr std::uint32_t kRcvdBytesMask = 0xFFFFFF;     // the field has 2
 inline constexpr std::uint16_t kServiceTimeInvalid = 0;       // not measured
 inline constexpr std::uint16_t kServiceTimeTooLong = 0xFFFF;  // more than 8.388 ms
 inline constexpr Duration kServiceTimeUnit{128};
+inline constexpr int kBaseRttNoise = 8;  // round trips without a queue differ by 1/8
 
 // The news in one rcvd_bytes field.
 struct ReceivedBytes {
@@ -55,29 +57,39 @@ struct Transmissions {
   std::uint32_t sent = 0;     // all
   std::uint32_t trimmed = 0;  // a NACK of the peer has said so
   Time latest{};              // when the latest one left
+  bool timed = true;          // `latest` is known
 };
 
 // CMS-113, source side: the round trip of the packet that ack_psn names, without the time the peer
 // held it. `retx`: the ACK's RETX flag. Empty when it is not known which transmission the ACK
 // answers, when the peer gave no service time, or when the result would not be positive.
+// Of a packet that was sent more than twice the ACK counts as the answer to the latest transmission
+// if it comes late enough for that: `base_rtt` after it (Duration::max(): not known), or 1/8 less;
+// the result is at least `base_rtt`. Otherwise a window whose packets have all been lost twice
+// would stay as small as the losses made it, since nothing tells it that the queue has gone.
 constexpr std::optional<Duration> rtt_sample(const Transmissions& packet, bool retx, Time ack_time,
-                                             std::uint16_t service_time) {
+                                             std::uint16_t service_time,
+                                             Duration base_rtt = Duration::max()) {
   const bool others_trimmed = packet.sent > 1 && packet.trimmed + 1 == packet.sent;
   const bool known = retx ? packet.sent == 2 || others_trimmed : packet.sent == 1;
-  if (!known) return std::nullopt;
+  const bool likely = retx && packet.sent > 2 && base_rtt != Duration::max();
+  if (!packet.timed || !(known || likely)) return std::nullopt;
   if (service_time == kServiceTimeInvalid || service_time == kServiceTimeTooLong) {
     return std::nullopt;
   }
   const Duration rtt = ack_time - packet.latest - service_time * kServiceTimeUnit;
   if (rtt <= Duration::zero()) return std::nullopt;
-  return rtt;
+  if (known) return rtt;
+  if (rtt < base_rtt - base_rtt / kBaseRttNoise) return std::nullopt;
+  return std::max(rtt, base_rtt);
 }
 
 // CMS-130: the round trip of a packet that a NACK says was trimmed; the peer holds no such packet.
 // `packet` counts that NACK. Empty unless all transmissions were trimmed: else it is not known
 // which of them the NACK answers.
 constexpr std::optional<Duration> trimmed_rtt(const Transmissions& packet, Time nack_time) {
-  if (packet.trimmed != packet.sent || nack_time <= packet.latest) return std::nullopt;
+  if (packet.trimmed != packet.sent || !packet.timed || nack_time <= packet.latest)
+    return std::nullopt;
   return nack_time - packet.latest;
 }
 

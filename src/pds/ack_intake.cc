@@ -91,7 +91,10 @@ void AckIntake::learn_times(const wire::AckHeader& ack, const TxRecord& record, 
   const std::uint16_t service_time =
       ack.type == wire::PdsType::AckCc ? ack.service_time : cms::kServiceTimeInvalid;
   if (!record.asked) {
-    feedback.rtt = cms::rtt_sample(record.transmissions(), ack.retx, arrived, service_time);
+    std::optional<Duration> base_rtt;  // costs a little to find out, and is rarely asked for
+    if (record.sent_count > 2) base_rtt = side_.loss_context().known_base_rtt();
+    feedback.rtt = cms::rtt_sample(record.transmissions(), ack.retx, arrived, service_time,
+                                   base_rtt.value_or(Duration::max()));
   }
   if (ack.ce) pdc_.path().on_feedback(record.entropy, cms::PathFeedback::Ecn, now_);  // CMS-114
   // The RETX flag says which transmission is answered. A packet that was SACKed before had been
@@ -100,12 +103,12 @@ void AckIntake::learn_times(const wire::AckHeader& ack, const TxRecord& record, 
     if (record.sent_count == 1) pdc_.path().on_answered(record.entropy);
     if (!ack.retx && record.sent_count != UINT16_MAX) {
       side_.loss().answer_took(now_ - record.first_sent);
-    } else if (record.sent_count == 2) {
+    } else if (record.sent_count == 2 && !record.restarted) {
       side_.loss().answer_took(now_ - record.last_sent);
     }
   }
-  const bool late =
-      service_time == cms::kServiceTimeTooLong && record.sent_count == 1 && !record.asked;
+  const bool late = service_time == cms::kServiceTimeTooLong && record.sent_count == 1 &&
+                    !record.asked && !record.restarted;
   if (feedback.rtt || late) feedback.loop = now_ - record.last_sent;
 }
 

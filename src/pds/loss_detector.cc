@@ -15,7 +15,7 @@ namespace uet::pds {
 
 void LossDetector::sent(TxRecord& record, bool retransmission, Time now) {
   if (retransmission && !record.rail_lost) count_unanswered(record);
-  record.rail_lost = false;
+  record.rail_lost = record.restarted = false;
   record.last_sent = now;
   record.not_before = record.overtaken_since = Time{};
   if (!retransmission) record.first_sent = now;
@@ -46,9 +46,8 @@ bool LossDetector::reported(const LossContext& at, Psn psn, TxRecord& record, Ti
 bool LossDetector::was_inferred_wrongly(const LossContext& at, const TxRecord& record,
                                         Time now) const {
   if (record.out_of_flight) return true;  // not even sent again
-  const std::optional<Duration> measured = at.ccc.base_rtt();
-  const std::optional<Duration> rtt = measured ? measured : at.cms.base_rtt;
-  return rtt && now - record.last_sent < *rtt;
+  const std::optional<Duration> rtt = at.known_base_rtt();
+  return rtt && !record.restarted && now - record.last_sent < *rtt;
 }
 
 Time LossDetector::await_final_response(const Parameters& parameters, Psn psn, TxRecord& record,
@@ -59,7 +58,7 @@ Time LossDetector::await_final_response(const Parameters& parameters, Psn psn, T
   record.rto_count = record.unanswered = 0;
   record.rto_epoch = rto_epoch_;
   record.sent_count = UINT16_MAX;  // the time until the final response is no round trip
-  record.last_sent = now;
+  record.restart_time_out(now);
   if (psn > highest_reported_) highest_reported_ = psn;
   return now + response_time(parameters, record);
 }
@@ -141,7 +140,7 @@ LossDetector::Judgement LossDetector::check(const LossContext& at, TxWindow& win
   }
   if (!standing.in_window) {
     // The ACK that moves the window may be the last one, so that time alone brings the next look.
-    record.last_sent = now;
+    record.restart_time_out(now);
     return {Verdict::OutsideWindow, now + rto(parameters, 0)};
   }
   if (record.waits_for_nic()) {
@@ -152,7 +151,7 @@ LossDetector::Judgement LossDetector::check(const LossContext& at, TxWindow& win
   const Time due = answer_due(parameters, record);
   if (now < due) return {Verdict::Wait, due};
   if (record.sacked && at.ordered && psn != window.base()) {
-    record.last_sent = now;  // behind a gap there is no response to ask for yet (PDS-205)
+    record.restart_time_out(now);  // no response to ask for yet behind a gap (PDS-205)
     return {Verdict::Wait, now + rto(parameters, 0)};
   }
   // If the peer stays silent after a retransmission, the oldest packet alone asks whether the peer
@@ -166,7 +165,7 @@ LossDetector::Judgement LossDetector::check(const LossContext& at, TxWindow& win
   ++record.rto_count;
   if (!record.sacked || at.creating) return {Verdict::TimedOut};
   count_unanswered(record);
-  record.last_sent = now;
+  record.restart_time_out(now);
   return {Verdict::Ask, now + response_time(parameters, record)};
 }
 

@@ -42,9 +42,12 @@ struct LossContext {
   bool ordered;               // ROD
   bool creating;              // the peer has not answered yet
 
-  Duration base_rtt() const {
-    return ccc.base_rtt().value_or(cms.base_rtt.value_or(cms.default_base_rtt));
+  // Measured or stated; empty if neither.
+  std::optional<Duration> known_base_rtt() const {
+    const std::optional<Duration> measured = ccc.base_rtt();
+    return measured ? measured : cms.base_rtt;
   }
+  Duration base_rtt() const { return known_base_rtt().value_or(cms.default_base_rtt); }
 };
 
 // For one look at a time, of any PDC.

@@ -121,7 +121,7 @@ NackIntake::Outcome NackIntake::restart_time_out(TxRecord& record) {
   if (bounded && now_ - record.first_sent >= env().parameters.ses_processing_timeout) {  // PDS-143
     return failure(PdsError::ClosedInError);
   }
-  record.last_sent = now_;
+  record.restart_time_out(now_);
   return {};
 }
 

@@ -47,6 +47,7 @@ struct TxRecord {
   bool inferred_by_path = false;  // the last inference was by path (PDS-131)
   bool ar = false;                // has asked for an ACK, or an ACK Request has
   bool asked = false;             // an ACK Request has: its answer tells no round trip time
+  bool restarted = false;         // `last_sent` begins a time-out, and is no transmission
   bool rail_lost = false;         // the last transmission went by a rail that was lost (PDS-227)
   wire::NextHdr next_hdr{};       // if message is set
   wire::CpType ctl_type{};        // if message is nullptr
@@ -54,7 +55,14 @@ struct TxRecord {
   bool waits_for_nic() const { return packet->linked(); }
   // CMS-712: a packet that waits its turn in this host is not in the network yet.
   Time departure() const { return packet->sent == Time{} ? last_sent : packet->sent; }
-  cms::Transmissions transmissions() const { return {sent_count, trim_count, departure()}; }
+  // Another time-out, though nothing is sent.
+  void restart_time_out(Time now) {
+    last_sent = now;
+    restarted = true;
+  }
+  cms::Transmissions transmissions() const {
+    return {sent_count, trim_count, departure(), !restarted};
+  }
 };
 
 static_assert(std::is_trivially_copyable_v<TxRecord>);

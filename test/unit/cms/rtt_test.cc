@@ -9,6 +9,8 @@
 namespace uet::cms {
 namespace {
 
+using std::chrono::microseconds;
+
 Time at_us(std::int64_t us) { return time_from_ns(us * 1000); }
 
 TEST(NewlyReceived, Cms110_DifferenceInUnitsOf256) {
@@ -102,6 +104,28 @@ TEST(RttSample, Cms113_TrimmedTransmissionsAreNotAnswered) {
   EXPECT_EQ(sample(4, 4, true), std::nullopt) << "the one that arrived was trimmed, too";
   EXPECT_EQ(sample(4, 3, false), std::nullopt) << "the first one is answered";
   EXPECT_EQ(sample(1, 0, true), std::nullopt);
+}
+
+// Any but the first transmission may be answered: the latest counts if its answer can have come.
+TEST(RttSample, Cms113_SentOften_AnswersTheLatest) {
+  const auto sample = [](std::uint32_t sent, bool retx, Duration base_rtt) {
+    return rtt_sample({.sent = sent, .latest = at_us(100)}, retx, at_us(130), 31, base_rtt);
+  };
+  EXPECT_EQ(sample(3, true, microseconds(20)), Duration(26'032));
+  EXPECT_EQ(sample(300, true, microseconds(20)), Duration(26'032));
+  EXPECT_EQ(sample(3, true, microseconds(28)), microseconds(28)) << "noise of an empty network";
+  EXPECT_EQ(sample(3, true, microseconds(30)), std::nullopt) << "too early for the latest";
+  EXPECT_EQ(sample(3, true, Duration::max()), std::nullopt) << "base RTT not known";
+  EXPECT_EQ(sample(3, false, microseconds(20)), std::nullopt) << "the first one is answered";
+  EXPECT_EQ(sample(2, true, microseconds(30)), Duration(26'032)) << "only one can be answered";
+}
+
+TEST(RttSample, Cms113_RestartedTimeOut_TellsNoRoundTrip) {
+  EXPECT_EQ(rtt_sample({.sent = 1, .latest = at_us(100), .timed = false}, false, at_us(130), 31),
+            std::nullopt);
+  EXPECT_EQ(
+      trimmed_rtt({.sent = 1, .trimmed = 1, .latest = at_us(100), .timed = false}, at_us(112)),
+      std::nullopt);
 }
 
 TEST(RttSample, Cms130_TrimTellsTheRoundTripIfAllWereTrimmed) {

@@ -539,6 +539,45 @@ TEST_F(SharedAcks, Cms113_AnswerAfterTrims_GivesTheRoundTrip) {
   EXPECT_EQ(samples(), 1U);
 }
 
+// Else a base RTT of nanoseconds would follow, with a window of one packet.
+TEST_F(SharedAcks, Cms113_AnswerToRestartedTimeOut_GivesNone) {
+  cms::Parameters cms;
+  cms.base_rtt = microseconds(100);
+  start(parameters(), cms);
+  post(true);
+  turn();
+  now += microseconds(20);
+  receive(nack(NackCode::RcvdSesProcg, 70001));
+  now += microseconds(1);
+  wire::AckHeader header = ack(70001, 70001);
+  header.service_time = 1;
+  receive(header);
+  EXPECT_EQ(node->manager->contexts().counters().rtt_samples, 0U);
+}
+
+// Where nothing is trimmed there may be no other packets than those that were lost twice.
+TEST_F(SharedAcks, Cms113_AnswerAfterLosses_GivesTheRoundTrip) {
+  cms::Parameters cms;
+  cms.base_rtt = microseconds(100);
+  start(parameters(), cms);
+  const auto samples_after = [this](Psn psn, Duration last) {
+    post(true);
+    turn();
+    for (int i = 0; i < 2; ++i) {
+      now += microseconds(20);
+      EXPECT_EQ(requests(answer_to(nack(NackCode::PktNotRcvd, psn.value))).size(), 1U);
+    }
+    now += last;
+    wire::AckHeader header = ack(psn.value, psn.value);
+    header.service_time = 1;
+    header.retx = true;
+    receive(header);
+    return node->manager->contexts().counters().rtt_samples;
+  };
+  EXPECT_EQ(samples_after(Psn{70001}, microseconds(20)), 0U) << "the second one was answered";
+  EXPECT_EQ(samples_after(Psn{70002}, microseconds(100)), 1U);
+}
+
 TEST_F(SharedAcks, Pds128_ThirtyTwoOfItFitIntoTheTimeOut) {
   Parameters parameters = test_parameters();
   parameters.rto_init = milliseconds(16);
