@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "cms/ccc.h"
 #include "cms/credit_pacer.h"
 #include "cms/nscc.h"
 #include "cms/rccc.h"
+#include "cms/rtt.h"
 #include "netsim/network.h"
 #include "pds/pdc.h"
 
@@ -272,6 +274,15 @@ void Checks::check_waiting(std::uint32_t host, const pds::SharedCcc& shared) {
                      std::to_string(shared.ccc->inflight_bytes()) + ")");
 }
 
+// 1: no round trip is shorter than four idle links (CMS-113). Spoilt ACKs may say so.
+void Checks::check_base_rtt(std::uint32_t host, const cms::Ccc& ccc) {
+  const NetworkConfig& config = network_.config();
+  const Duration four_links(4 * config.topology.hop_delay / kPsPerNs);
+  const std::optional<Duration> measured = ccc.base_rtt();
+  if (config.garbage > 0 || !measured || *measured >= four_links - cms::kServiceTimeUnit) return;
+  complain(host, "a base RTT of " + std::to_string(measured->count()) + " ns");
+}
+
 // 1: W within its bounds, F not far below zero. 2: what was sent was permitted.
 void Checks::check_contexts(std::uint32_t host) {
   const fep::Config& config = network_.host(host).fep().config();
@@ -291,6 +302,7 @@ void Checks::check_contexts(std::uint32_t host) {
   network_.host(host).fep().contexts().for_each([&](const pds::SharedCcc& shared) {
     check_waiting(host, shared);
     const cms::Ccc& ccc = *shared.ccc;
+    check_base_rtt(host, ccc);
     const std::uint64_t window = ccc.window_bytes();
     const std::int64_t flight = ccc.inflight_bytes();
     const auto complain_of = [&](const char* what) {

@@ -92,6 +92,7 @@ class Checks {
   void credit_asked(const NetPacket& packet, const Incoming& incoming, std::uint32_t target);
   void credit_given(const NetPacket& packet, PdcId pdc, std::uint32_t granted);
   void check_waiting(std::uint32_t host, const pds::SharedCcc& shared);
+  void check_base_rtt(std::uint32_t host, const cms::Ccc& ccc);
   void check_entropy(const NetPacket& packet, bool rod, Stream& stream);
   bool is_alone(const NetPacket& packet) const;
   void check_single_entropy(const NetPacket& packet, Stream& stream);
