@@ -181,6 +181,23 @@ TEST_F(Rails, Pds227_ALostCarrierCostsNoTimeOut) {
   }
 }
 
+// The first interface, whose address is that of the domain, has no carrier yet.
+TEST_F(Rails, BeginWhereTheFirstHasNoCarrier) {
+  shell("ip link set port-2 down");
+  const auto by_second = [] { return bytes("rail-2", Direction::In); };
+  const std::uint64_t before = by_second();
+  write_while(
+      [&] {
+        for (int i = 0; i < 600 && by_second() - before < 16 * kBytes; ++i) {
+          wait(std::chrono::milliseconds(50));
+        }
+        EXPECT_GE(by_second() - before, 16 * kBytes);
+        shell("ip link set port-2 up");
+        wait_for_shares();
+      },
+      Expect::NoFailures);
+}
+
 // Packets of one network vanish, and no interface says so.
 TEST_F(Rails, NoOperationFailsWhenANetworkFallsSilent) {
   write_while(
