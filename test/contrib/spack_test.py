@@ -90,14 +90,16 @@ for count in range(len(back_ends) + 1):
             assert name in options, f"CMakeLists.txt has no option {name}"
         assert set(filter(None, arguments["UET_NICS"].split(";"))) == set(on), arguments["UET_NICS"]
 
-# Of Spack's package: what pkg-config calls it, and the version that CMakeLists.txt asks of that.
-same = {"libfabric": "libfabric", "dpdk": "libdpdk", "openssl": "libcrypto"}
-asked = dict(re.findall(r"pkg_check_modules\(\w+(?: REQUIRED)? IMPORTED_TARGET ([\w-]+)>=([\d.]+)", cmake))
+# Of Spack's package: what pkg-config calls it, and the version that the build asks of that.
+same = {"libfabric": "libfabric", "dpdk": "libdpdk", "openssl": "libcrypto", "libmicrohttpd": "libmicrohttpd",
+        "liburing": "liburing"}
+asked = dict(re.findall(r"pkg_check_modules\(\w+(?: REQUIRED)? IMPORTED_TARGET ([\w-]+)>=([\d.]+)",
+                        cmake + (tree / "tools/CMakeLists.txt").read_text()))
 for name, under in said["depends_on"]:
     package_name, _, version = name.partition("@")
     if package_name in same:
         needed = asked[same[package_name]].removesuffix(".0")
-        assert version.rstrip(":") == needed, f"{name}: CMakeLists.txt asks for {needed}"
+        assert version.rstrip(":") == needed, f"{name}: the build asks for {needed}"
     for condition in under:
         assert condition[1:] in said["variant"], f"{name}: no variant {condition}"
 minimum = re.search(r"cmake_minimum_required\(VERSION ([\d.]+)\)", cmake).group(1)

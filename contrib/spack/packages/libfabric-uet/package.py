@@ -33,7 +33,9 @@ class LibfabricUet(CMakePackage):
     with when("+tools"):
         depends_on("cli11", type="build")
         depends_on("nlohmann-json", type="build")
+        depends_on("libmicrohttpd@0.9.75:")
         depends_on("libpcap")
+        depends_on("liburing@2.3:")
         depends_on("ncurses")
 
     generator("ninja")
