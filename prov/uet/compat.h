@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace uet::prov {
 
@@ -77,12 +78,19 @@ enum LaterOption : int {
 // flag, calls behind those of 1.17's fi_ops_av, and what auth_key of fi_mr_attr then points to.
 inline constexpr std::size_t kAvAuthKey = SIZE_MAX;
 inline constexpr std::uint64_t kAuthKeyFlag = std::uint64_t{1} << 57;
-struct OpsAv : fi_ops_av {
+template <class Ops>
+concept HasAuthKeyCalls = requires(Ops ops) {
+  ops.insert_auth_key;
+};
+template <class Ops>
+struct WithAuthKeyCalls : Ops {
   int (*insert_auth_key)(fid_av* av, const void* auth_key, std::size_t size, fi_addr_t* fi_addr,
                          std::uint64_t flags);
   int (*lookup_auth_key)(fid_av* av, fi_addr_t fi_addr, void* auth_key, std::size_t* size);
   int (*set_user_id)(fid_av* av, fi_addr_t fi_addr, fi_addr_t user_id, std::uint64_t flags);
 };
+using OpsAv =
+    std::conditional_t<HasAuthKeyCalls<fi_ops_av>, fi_ops_av, WithAuthKeyCalls<fi_ops_av>>;
 struct MrAuthKey {
   fid_av* av;
   fi_addr_t source;

@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 
@@ -16,12 +17,17 @@ namespace {
 constexpr std::uint64_t kAuthKey = std::uint64_t{1} << 57;  // FI_AUTH_KEY
 constexpr std::size_t kAvKeys = SIZE_MAX;                   // FI_AV_AUTH_KEY
 
-struct OpsAv : fi_ops_av {
+// They follow the calls of 1.17's fi_ops_av, whichever libfabric this is compiled for.
+struct AuthKeyCalls {
   int (*insert_auth_key)(fid_av*, const void*, std::size_t, fi_addr_t*, std::uint64_t);
   int (*lookup_auth_key)(fid_av*, fi_addr_t, void*, std::size_t*);
   int (*set_user_id)(fid_av*, fi_addr_t, fi_addr_t, std::uint64_t);
 };
-OpsAv& calls(Side& side) { return static_cast<OpsAv&>(*side.av->ops); }
+AuthKeyCalls& calls(fid_av* av) {
+  constexpr std::size_t kBehind = offsetof(fi_ops_av, av_set) + sizeof(fi_ops_av::av_set);
+  return *reinterpret_cast<AuthKeyCalls*>(reinterpret_cast<std::byte*>(av->ops) + kBehind);
+}
+AuthKeyCalls& calls(Side& side) { return calls(side.av.get()); }
 
 struct MrAuthKey {
   fid_av* av;
@@ -282,8 +288,7 @@ TEST(AvKeys, CallsKeepToTheManPage) {
         fi_addr_t address = 0;
         const auto name = Side::name_of(*s.ep_7);
         require(fi_av_insert(av.get(), name.data(), 1, &address, 0, nullptr) == 1, "insert");
-        check(static_cast<OpsAv*>(av->ops)->set_user_id(av.get(), address, 77, 0),
-              "fi_av_set_user_id");
+        check(calls(av.get()).set_user_id(av.get(), address, 77, 0), "fi_av_set_user_id");
         fi_info* found = nullptr;
         const std::unique_ptr<fi_info, Node::FreeInfo> hints(fi_dupinfo(s.server.info.get()));
         hints->domain_attr->auth_key_size = kAvKeys;

@@ -109,21 +109,21 @@ fi_ops av_fid_ops = {
     .ops_set = no_ops_set,
 };
 
-OpsAv av_ops = {
-    {
-        .size = sizeof(OpsAv),
-        .insert = av_insert,
-        .insertsvc = av_insertsvc,
-        .insertsym = av_insertsym,
-        .remove = av_remove,
-        .lookup = av_lookup,
-        .straddr = av_straddr,
-        .av_set = not_supported<&fi_ops_av::av_set>,
-    },
-    av_insert_auth_key,
-    av_lookup_auth_key,
-    av_set_user_id,
-};
+OpsAv av_ops = [] {
+  OpsAv ops{};
+  ops.size = sizeof ops;
+  ops.insert = av_insert;
+  ops.insertsvc = av_insertsvc;
+  ops.insertsym = av_insertsym;
+  ops.remove = av_remove;
+  ops.lookup = av_lookup;
+  ops.straddr = av_straddr;
+  ops.av_set = not_supported<&fi_ops_av::av_set>;
+  ops.insert_auth_key = av_insert_auth_key;
+  ops.lookup_auth_key = av_lookup_auth_key;
+  ops.set_user_id = av_set_user_id;
+  return ops;
+}();
 
 }  // namespace
 
