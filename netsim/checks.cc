@@ -274,7 +274,7 @@ void Checks::check_waiting(std::uint32_t host, const pds::SharedCcc& shared) {
                      std::to_string(shared.ccc->inflight_bytes()) + ")");
 }
 
-// 1: no round trip is shorter than four idle links (CMS-113). Spoilt ACKs may say so.
+// 1: no round trip is shorter than four idle links (CMS-113), unless a spoilt ACK has told it.
 void Checks::check_base_rtt(std::uint32_t host, const cms::Ccc& ccc) {
   const NetworkConfig& config = network_.config();
   const Duration four_links(4 * config.topology.hop_delay / kPsPerNs);

@@ -64,15 +64,15 @@ struct Transmissions {
 // held it. `retx`: the ACK's RETX flag. Empty when it is not known which transmission the ACK
 // answers, when the peer gave no service time, or when the result would not be positive.
 // Of a packet that was sent more than twice the ACK counts as the answer to the latest transmission
-// if it comes late enough for that: `base_rtt` after it (Duration::max(): not known), or 1/8 less;
-// the result is at least `base_rtt`. Otherwise a window whose packets have all been lost twice
+// if it comes late enough for that: `base_rtt` after it (empty: not known), or 1/8 less; the
+// result is at least `base_rtt`. Otherwise a window whose packets have all been lost twice
 // would stay as small as the losses made it, since nothing tells it that the queue has gone.
 constexpr std::optional<Duration> rtt_sample(const Transmissions& packet, bool retx, Time ack_time,
                                              std::uint16_t service_time,
-                                             Duration base_rtt = Duration::max()) {
+                                             std::optional<Duration> base_rtt = {}) {
   const bool others_trimmed = packet.sent > 1 && packet.trimmed + 1 == packet.sent;
   const bool known = retx ? packet.sent == 2 || others_trimmed : packet.sent == 1;
-  const bool likely = retx && packet.sent > 2 && base_rtt != Duration::max();
+  const bool likely = retx && packet.sent > 2 && base_rtt;
   if (!packet.timed || !(known || likely)) return std::nullopt;
   if (service_time == kServiceTimeInvalid || service_time == kServiceTimeTooLong) {
     return std::nullopt;
@@ -80,8 +80,8 @@ constexpr std::optional<Duration> rtt_sample(const Transmissions& packet, bool r
   const Duration rtt = ack_time - packet.latest - service_time * kServiceTimeUnit;
   if (rtt <= Duration::zero()) return std::nullopt;
   if (known) return rtt;
-  if (rtt < base_rtt - base_rtt / kBaseRttNoise) return std::nullopt;
-  return std::max(rtt, base_rtt);
+  if (rtt < *base_rtt - *base_rtt / kBaseRttNoise) return std::nullopt;
+  return std::max(rtt, *base_rtt);
 }
 
 // CMS-130: the round trip of a packet that a NACK says was trimmed; the peer holds no such packet.

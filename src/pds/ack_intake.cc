@@ -93,8 +93,8 @@ void AckIntake::learn_times(const wire::AckHeader& ack, const TxRecord& record, 
   if (!record.asked) {
     std::optional<Duration> base_rtt;  // costs a little to find out, and is rarely asked for
     if (record.sent_count > 2) base_rtt = side_.loss_context().known_base_rtt();
-    feedback.rtt = cms::rtt_sample(record.transmissions(), ack.retx, arrived, service_time,
-                                   base_rtt.value_or(Duration::max()));
+    feedback.rtt =
+        cms::rtt_sample(record.transmissions(), ack.retx, arrived, service_time, base_rtt);
   }
   if (ack.ce) pdc_.path().on_feedback(record.entropy, cms::PathFeedback::Ecn, now_);  // CMS-114
   // The RETX flag says which transmission is answered. A packet that was SACKed before had been

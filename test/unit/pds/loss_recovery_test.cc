@@ -555,7 +555,7 @@ TEST_F(SharedAcks, Cms113_AnswerToRestartedTimeOut_GivesNone) {
   EXPECT_EQ(node->manager->contexts().counters().rtt_samples, 0U);
 }
 
-// Where nothing is trimmed there may be no other packets than those that were lost twice.
+// Without trimming, all packets that are outstanding may have been lost twice.
 TEST_F(SharedAcks, Cms113_AnswerAfterLosses_GivesTheRoundTrip) {
   cms::Parameters cms;
   cms.base_rtt = microseconds(100);
