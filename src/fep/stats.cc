@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "uet/base/check.h"
@@ -283,17 +285,27 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-// One direction: a counter for each code that has a name, and one for the rest.
-void add_nack_names(const std::string& direction, std::vector<CounterName>& names) {
-  const std::string prefix = "pds_nacks_" + direction + "_";
-  const std::string help = "NACKs " + direction;
-  for (std::size_t code = 0; code < kCodes; ++code) {
-    if (!has_name(code)) continue;
-    const std::string name(wire::name_of(static_cast<wire::NackCode>(code)));
-    names.push_back({prefix + lower_case(name), help + ", code " + name, false});
+// The texts of the counters of NACKs. One direction: a counter for each code that has a name, and
+// one for the rest.
+class NackNames {
+ public:
+  void add(const std::string& direction) {
+    const std::string prefix = "pds_nacks_" + direction + "_";
+    const std::string help = "NACKs " + direction;
+    for (std::size_t code = 0; code < kCodes; ++code) {
+      if (!has_name(code)) continue;
+      const std::string name(wire::name_of(static_cast<wire::NackCode>(code)));
+      texts_.emplace_back(prefix + lower_case(name), help + ", code " + name);
+    }
+    texts_.emplace_back(prefix + "other", help + ", reserved codes");
   }
-  names.push_back({prefix + "other", help + ", reserved codes", false});
-}
+  void append_to(std::vector<CounterName>& names) const {
+    for (const auto& [name, meaning] : texts_) names.push_back({name, meaning});
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> texts_;
+};
 
 std::uint64_t* read_nacks(const pds::NackCounts& counts, std::uint64_t* out) {
   std::uint64_t all = 0, named = 0;
@@ -311,14 +323,19 @@ std::uint64_t* read_nacks(const pds::NackCounts& counts, std::uint64_t* out) {
 
 std::span<const CounterName> counter_names() {
   // Never destroyed: statistics may be written when the process ends.
-  static const std::vector<CounterName>& all = *[] {
-    auto names = std::make_unique<std::vector<CounterName>>();
-    for (const Row& row : kRows) names->push_back({row.name, row.meaning, row.gauge});
-    add_nack_names("sent", *names);
-    add_nack_names("received", *names);
-    return names.release();
+  struct All {
+    NackNames nacks;
+    std::vector<CounterName> names;
+  };
+  static const All& all = *[] {
+    auto made = std::make_unique<All>();
+    for (const Row& row : kRows) made->names.push_back({row.name, row.meaning, row.gauge});
+    made->nacks.add("sent");
+    made->nacks.add("received");
+    made->nacks.append_to(made->names);
+    return made.release();
   }();
-  return all;
+  return all.names;
 }
 
 void read_counters(const Stats& stats, std::span<std::uint64_t> values) {

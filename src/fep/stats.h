@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
+#include <string_view>
 
 #include "cms/counters.h"
 #include "pds/counters.h"
@@ -24,10 +24,11 @@ struct Stats {
 };
 
 // A name stays as it is once it has been released; its place in the table may change.
+// The texts have a zero byte behind them and are never freed.
 struct CounterName {
-  std::string name;     // "pds_rto_retransmissions": the module, and the counted event
-  std::string meaning;  // a few words, for people
-  bool gauge = false;   // shows a state and may fall; else counts events and only grows
+  std::string_view name;     // "pds_rto_retransmissions": the module, and the counted event
+  std::string_view meaning;  // a few words, for people
+  bool gauge = false;        // shows a state and may fall; else counts events and only grows
 };
 
 // All counters in the order in which they are shown. A NACK code has two, those without a name in

@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -75,7 +74,8 @@ int make_file(const std::string& directory, std::string& file, std::string& why)
   return -1;
 }
 
-// The whole file has its memory now: a later write could only end in SIGBUS.
+// The whole file has its memory now: a later write could only end in SIGBUS. It is zero, as an
+// empty Page is, and each part of it becomes this process's when it is written for the first time.
 Page* map_file(int fd, const std::string& file, std::string& why) {
   int error = ::fchmod(fd, S_IRUSR | S_IWUSR) == 0 ? 0 : errno;
   if (error == 0) error = ::posix_fallocate(fd, 0, sizeof(Page));
@@ -88,7 +88,7 @@ Page* map_file(int fd, const std::string& file, std::string& why) {
     why = error_text(file, error);
     return nullptr;
   }
-  return new (memory) Page{};
+  return static_cast<Page*>(memory);
 }
 
 template <class Element>

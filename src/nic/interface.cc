@@ -11,6 +11,7 @@
 #include <net/if.h>
 #include <netlink/addr.h>
 #include <netlink/cache.h>
+#include <netlink/errno.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
 #include <netlink/route/link/vlan.h>
@@ -91,22 +92,84 @@ Interface describe(rtnl_link* link) {
   return interface;
 }
 
-void add_address(std::vector<Interface>& interfaces, rtnl_addr* entry) {
+// The address of an entry, if it is one that list_interfaces() shows.
+std::optional<InterfaceAddress> usable_address(rtnl_addr* entry) {
   nl_addr* local = rtnl_addr_get_local(entry);
-  if (local == nullptr || rtnl_addr_get_scope(entry) == RT_SCOPE_LINK) return;
-  if ((rtnl_addr_get_flags(entry) & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0) return;
+  if (local == nullptr || rtnl_addr_get_scope(entry) == RT_SCOPE_LINK) return {};
+  if ((rtnl_addr_get_flags(entry) & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0) return {};
   const int family = nl_addr_get_family(local);
   const std::size_t length = family == AF_INET ? 4 : 16;
-  if ((family != AF_INET && family != AF_INET6) || nl_addr_get_len(local) != length) return;
-  const auto owner =
-      std::find_if(interfaces.begin(), interfaces.end(),
-                   [entry](const Interface& i) { return i.index == rtnl_addr_get_ifindex(entry); });
-  if (owner == interfaces.end()) return;
+  if ((family != AF_INET && family != AF_INET6) || nl_addr_get_len(local) != length) return {};
   InterfaceAddress address;
   address.ip.is_ipv6 = family == AF_INET6;
   std::memcpy(address.ip.bytes.data(), nl_addr_get_binary_addr(local), length);
   address.prefix_length = static_cast<std::uint8_t>(rtnl_addr_get_prefixlen(entry));
-  owner->addresses.push_back(address);
+  return address;
+}
+
+// Addresses of all interfaces, and links, as netlink tells them.
+class Netlink {
+ public:
+  // 0, or an error of libnl.
+  int open() {
+    if (!socket_) return -NLE_NOMEM;
+    const int error = nl_connect(socket_.get(), NETLINK_ROUTE);
+    return error != 0 ? error : fill(addresses_, &rtnl_addr_alloc_cache);
+  }
+  // visit(rtnl_link*) for each link. 0, or an error of libnl.
+  template <class Visit>
+  int for_each_link(Visit visit) {
+    NetlinkCache links;
+    const auto all = [](nl_sock* socket, nl_cache** cache) {
+      return rtnl_link_alloc_cache(socket, AF_UNSPEC, cache);
+    };
+    if (const int error = fill(links, all); error != 0) return error;
+    for (nl_object* o = nl_cache_get_first(links.get()); o != nullptr; o = nl_cache_get_next(o)) {
+      visit(reinterpret_cast<rtnl_link*>(o));
+    }
+    return 0;
+  }
+  // visit(interface index, const InterfaceAddress&) for each usable address.
+  template <class Visit>
+  void for_each_address(Visit visit) {
+    for (nl_object* o = nl_cache_get_first(addresses_.get()); o != nullptr;
+         o = nl_cache_get_next(o)) {
+      auto* const entry = reinterpret_cast<rtnl_addr*>(o);
+      if (const auto address = usable_address(entry)) {
+        visit(rtnl_addr_get_ifindex(entry), *address);
+      }
+    }
+  }
+  // The interface without its addresses; nothing if it is gone, or switched off.
+  std::optional<Interface> link(int index) {
+    rtnl_link* link = nullptr;
+    if (rtnl_link_get_kernel(socket_.get(), index, nullptr, &link) != 0) return {};
+    const std::unique_ptr<rtnl_link, LinkPut> owned(link);
+    if ((rtnl_link_get_flags(link) & IFF_UP) == 0) return {};
+    return describe(link);
+  }
+
+ private:
+  struct LinkPut {
+    void operator()(rtnl_link* link) const { rtnl_link_put(link); }
+  };
+
+  template <class Allocate>
+  int fill(NetlinkCache& into, Allocate allocate) {
+    nl_cache* cache = nullptr;
+    const int error = allocate(socket_.get(), &cache);
+    if (error == 0) into.reset(cache);
+    return error;
+  }
+
+  NetlinkSocket socket_{nl_socket_alloc()};
+  NetlinkCache addresses_;
+};
+
+Error explain(int error, std::string& message) {
+  message =
+      std::string("cannot list the network interfaces through netlink: ") + nl_geterror(error);
+  return Error::Io;
 }
 
 }  // namespace
@@ -130,33 +193,43 @@ std::optional<PciAddress> pci_address_of(std::string_view device_path) {
 }
 
 Result<std::vector<Interface>> list_interfaces(std::string& message) {
-  const NetlinkSocket socket(nl_socket_alloc());
-  if (!socket) return Error::NoMemory;
-  nl_cache* cache = nullptr;
-  int error = nl_connect(socket.get(), NETLINK_ROUTE);
-  if (error == 0) error = rtnl_link_alloc_cache(socket.get(), AF_UNSPEC, &cache);
-  const NetlinkCache links(error == 0 ? cache : nullptr);
-  if (error == 0) error = rtnl_addr_alloc_cache(socket.get(), &cache);
-  const NetlinkCache addresses(error == 0 ? cache : nullptr);
-  if (error != 0) {
-    message =
-        std::string("cannot list the network interfaces through netlink: ") + nl_geterror(error);
-    return Error::Io;
-  }
-
+  Netlink netlink;
+  if (const int error = netlink.open(); error != 0) return explain(error, message);
   std::vector<Interface> interfaces;
-  for (nl_object* o = nl_cache_get_first(links.get()); o != nullptr; o = nl_cache_get_next(o)) {
-    auto* link = reinterpret_cast<rtnl_link*>(o);
+  const int error = netlink.for_each_link([&](rtnl_link* link) {
     if ((rtnl_link_get_flags(link) & IFF_UP) != 0) interfaces.push_back(describe(link));
-  }
-  for (nl_object* o = nl_cache_get_first(addresses.get()); o != nullptr; o = nl_cache_get_next(o)) {
-    add_address(interfaces, reinterpret_cast<rtnl_addr*>(o));
-  }
+  });
+  if (error != 0) return explain(error, message);
+  netlink.for_each_address([&](int index, const InterfaceAddress& address) {
+    const auto owner = std::find_if(interfaces.begin(), interfaces.end(),
+                                    [index](const Interface& i) { return i.index == index; });
+    if (owner != interfaces.end()) owner->addresses.push_back(address);
+  });
   std::erase_if(interfaces, [](const Interface& i) { return i.addresses.empty(); });
   std::sort(interfaces.begin(), interfaces.end(), [](const Interface& a, const Interface& b) {
     return a.loopback != b.loopback ? b.loopback : a.index < b.index;
   });
   return interfaces;
+}
+
+Result<Interface> find_interface(const FabricAddress& ip, std::string& message) {
+  Netlink netlink;
+  if (const int error = netlink.open(); error != 0) return explain(error, message);
+  std::optional<Interface> found;
+  netlink.for_each_address([&](int index, const InterfaceAddress& address) {
+    if (!found && address.ip == ip) found = netlink.link(index);
+  });
+  if (!found) {  // an address of the loopback network that no interface names
+    const auto all = list_interfaces(message);
+    if (!all) return all.error();
+    const Interface* const interface = interface_of(all.value(), ip);
+    if (interface == nullptr) return Error::NotFound;
+    return *interface;
+  }
+  netlink.for_each_address([&](int index, const InterfaceAddress& address) {
+    if (index == found->index) found->addresses.push_back(address);
+  });
+  return std::move(*found);
 }
 
 const Interface* interface_of(const std::vector<Interface>& interfaces, const FabricAddress& ip) {

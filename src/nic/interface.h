@@ -62,6 +62,10 @@ struct Interface {
 // netlink fails; `message` then says how.
 Result<std::vector<Interface>> list_interfaces(std::string& message);
 
+// As interface_of(list_interfaces(), ip), but of the other interfaces, which may be hundreds, the
+// kernel tells the addresses alone. Error::NotFound: there is none; Error::Io: as there.
+Result<Interface> find_interface(const FabricAddress& ip, std::string& message);
+
 // The interface that holds `ip`, or the loopback interface if `ip` lies in its subnet (every
 // address in 127.0.0.0/8 is ours); nullptr if there is none.
 const Interface* interface_of(const std::vector<Interface>& interfaces, const FabricAddress& ip);

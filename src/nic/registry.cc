@@ -30,9 +30,8 @@ Result<std::unique_ptr<Nic>> open_back_end(const NicConfig& config, std::string&
 
 std::string interface_name_of(const FabricAddress& ip) {
   std::string ignored;
-  const auto interfaces = list_interfaces(ignored);
-  const Interface* found = interfaces ? interface_of(interfaces.value(), ip) : nullptr;
-  return found != nullptr ? found->name : "uet";
+  const auto found = find_interface(ip, ignored);
+  return found ? found.value().name : "uet";
 }
 
 // Faults, and a capture above them, as configured. `checked`: damage is found above.

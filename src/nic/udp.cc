@@ -147,16 +147,15 @@ NicCaps find_caps(const FabricAddress& ip, std::string& message) {
   NicCaps caps;
   caps.ecn = true;
   std::string why;
-  const auto interfaces = list_interfaces(why);
-  const Interface* interface = interfaces ? interface_of(interfaces.value(), ip) : nullptr;
-  if (interface == nullptr) {
+  const auto interface = find_interface(ip, why);
+  if (!interface) {
     message = "MTU of " + to_text(ip) + " is not known, 1500 is assumed";
     if (!why.empty()) message += " (" + why + ")";
     return caps;
   }
-  caps.ip_mtu = interface->mtu;
-  caps.link_rate_bps = interface->link_rate_bps;
-  caps.loopback = interface->loopback;
+  caps.ip_mtu = interface.value().mtu;
+  caps.link_rate_bps = interface.value().link_rate_bps;
+  caps.loopback = interface.value().loopback;
   return caps;
 }
 

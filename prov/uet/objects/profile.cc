@@ -104,8 +104,8 @@ ssize_t DomainProfile::query_vars(ProfileDesc* list, std::size_t* count) {
     list[i].id = kFirstVariable + static_cast<std::uint32_t>(i);
     list[i].datatype = FI_UINT64;
     list[i].size = sizeof(std::uint64_t);
-    list[i].name = names[i].name.c_str();
-    list[i].text = names[i].meaning.c_str();
+    list[i].name = names[i].name.data();
+    list[i].text = names[i].meaning.data();
   }
   return static_cast<ssize_t>(given);
 }

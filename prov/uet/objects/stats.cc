@@ -72,7 +72,7 @@ void write_stats(const StatsDump& dump, const FepAddress& domain, const char* wh
   std::string text = "uet statistics: process " + std::to_string(::getpid()) + ", domain " +
                      nic::to_text(domain) + ", " + why + "\n";
   for (std::size_t i = 0; i < names.size(); ++i) {
-    text += names[i].name + " " + std::to_string(values[i]) + "\n";
+    text += std::string(names[i].name) + " " + std::to_string(values[i]) + "\n";
   }
   write_dump(dump.file, text);
 }
@@ -123,7 +123,7 @@ std::size_t stats_count(fid_domain*) noexcept { return counter_names().size(); }
 int stats_describe(fid_domain*, std::size_t index, fi_uet_counter* counter) noexcept {
   const auto names = counter_names();
   if (index >= names.size() || counter == nullptr) return -FI_EINVAL;
-  *counter = {names[index].name.c_str(), names[index].meaning.c_str()};
+  *counter = {names[index].name.data(), names[index].meaning.data()};
   return 0;
 }
 

@@ -88,14 +88,14 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
                                              const OpenFrameDevice& open_device,
                                              std::string& message, KernelSees kernel_sees,
                                              const OpenKernelNic& open_kernel) {
-  const auto interfaces = list_interfaces(message);
-  if (!interfaces) return interfaces.error();
-  const Interface* const interface = interface_of(interfaces.value(), config.ip);
-  if (interface == nullptr) {
+  const auto found = find_interface(config.ip, message);
+  if (!found && found.error() != Error::NotFound) return found.error();
+  if (!found) {
     message = to_text(config.ip) + " is not an address of this host: see 'ip address'";
     return Error::NoDevice;
   }
-  if (const auto mtu = interface_mtu(config, *interface, message); !mtu) return mtu.error();
+  const Interface& interface = found.value();
+  if (const auto mtu = interface_mtu(config, interface, message); !mtu) return mtu.error();
 
   std::string options;
   wire::FrameFormat format;
@@ -116,7 +116,7 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
   kernel_options.zero_checksum = true;
   kernel_options.gso = false;  // a virtual link would hand the other end's device whole trains,
   kernel_options.gro = false;  // and the kernel would merge what our device then sees
-  if (kernel_sees == KernelSees::Copies) kernel_options.excluded_interface = interface->index;
+  if (kernel_sees == KernelSees::Copies) kernel_options.excluded_interface = interface.index;
   auto kernel = open_kernel(kernel_options, message);
   if (!kernel) return kernel.error();
   parts.kernel = std::move(kernel).value();
@@ -126,14 +126,14 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
   }
 
   std::string why;
-  auto hops = NextHops::open(interface->index, config.ip, why);
+  auto hops = NextHops::open(interface.index, config.ip, why);
   if (hops) {
     parts.hops = std::move(hops).value();
   } else {
     message = why;
     return hops.error();
   }
-  auto device = open_device({.interface = *interface,
+  auto device = open_device({.interface = interface,
                              .self = parts.kernel->local_address(),
                              .format = format,
                              .options = options,
@@ -160,7 +160,7 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
     message = "cannot watch the descriptors of the NIC: " + error_text(error);
     return error_of(error);
   }
-  return std::unique_ptr<Nic>(new FramedNic(std::move(parts), config, *interface, format));
+  return std::unique_ptr<Nic>(new FramedNic(std::move(parts), config, interface, format));
 }
 
 FramedNic::FramedNic(Parts parts, const NicConfig& config, const Interface& interface,

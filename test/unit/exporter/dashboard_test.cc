@@ -33,7 +33,8 @@ Exported exported() {
   view::Domain domain = view::make_domain();
   domain.counters.clear();
   for (const fep::CounterName& counter : fep::counter_names()) {
-    domain.counters.push_back({counter.name, counter.meaning, counter.gauge, 0});
+    domain.counters.push_back(
+        {std::string(counter.name), std::string(counter.meaning), counter.gauge, 0});
   }
   Exported all;
   std::istringstream lines(exposition({{domain}, {}}, {}));

@@ -50,7 +50,7 @@ TEST(Metrics, NackCodeIsALabel) {
 // The names that promtool would find fault with.
 TEST(Metrics, NoCounterOfAFepBreaksTheConventions) {
   for (const fep::CounterName& counter : fep::counter_names()) {
-    const Metric metric = metric_for("uet_", counter.name, counter.gauge);
+    const Metric metric = metric_for("uet_", std::string(counter.name), counter.gauge);
     EXPECT_EQ(metric.name.ends_with("_total"), !counter.gauge) << metric.name;
     for (const char* const unit : {"_ns", "_us", "_ms", "_ns_total", "_microseconds"}) {
       EXPECT_FALSE(metric.name.ends_with(unit)) << metric.name;

@@ -46,8 +46,8 @@ TEST(CounterTable, EveryMemberIsReadByExactlyOneRow) {
 TEST(CounterTable, NamesAreWordsThatBeginWithTheirModule) {
   std::set<std::string> seen;
   for (const CounterName& counter : counter_names()) {
-    EXPECT_TRUE(seen.insert(counter.name).second) << counter.name;
-    const std::string module = counter.name.substr(0, 4);
+    EXPECT_TRUE(seen.emplace(counter.name).second) << counter.name;
+    const std::string_view module = counter.name.substr(0, 4);
     const bool known = module == "pds_" || module == "cms_" || module == "ses_" || module == "nic_";
     EXPECT_TRUE(known) << counter.name;
     for (const char c : counter.name) {

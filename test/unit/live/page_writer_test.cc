@@ -6,6 +6,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <new>
+
 #include "unit/live/live_harness.h"
 
 namespace uet::live {
@@ -27,6 +32,35 @@ TEST_F(PageWriterTest, FileIsPrivateAndGoesWithTheWriter) {
   EXPECT_THAT(find_pages(::getpid()), ElementsAre(page->file()));
   page.reset();
   EXPECT_THAT(find_pages(::getpid()), IsEmpty());
+}
+
+// The writer leaves the zeros of a new file as they are.
+TEST_F(PageWriterTest, EmptyPageConsistsOfZeros) {
+  std::vector<std::byte> bytes(sizeof(Page) + alignof(Page));
+  void* at = bytes.data();
+  std::size_t room = bytes.size();
+  ASSERT_NE(std::align(alignof(Page), sizeof(Page), at, room), nullptr);
+  new (at) Page;
+  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{0}),
+            static_cast<std::ptrdiff_t>(bytes.size()));
+}
+
+// Memory of the file that no one has written to does not count as the process's.
+TEST_F(PageWriterTest, NewPageTakesFewPagesOfMemory) {
+  const auto page = make_page();
+  constexpr std::size_t kPageBytes = 4096;
+  const auto begin = reinterpret_cast<std::uintptr_t>(page->bytes().data());
+  std::vector<std::uint64_t> entries(sizeof(Page) / kPageBytes);
+  const std::size_t bytes = entries.size() * sizeof(std::uint64_t);
+  const int map = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  const ssize_t read = ::pread(map, entries.data(), bytes,
+                               static_cast<off_t>(begin / kPageBytes * sizeof(std::uint64_t)));
+  ::close(map);
+  ASSERT_EQ(read, static_cast<ssize_t>(bytes));
+  const auto present = std::count_if(entries.begin(), entries.end(),
+                                     [](std::uint64_t entry) { return (entry >> 63) != 0; });
+  EXPECT_GT(present, 0);
+  EXPECT_LT(present, static_cast<std::ptrdiff_t>(entries.size() / 2));
 }
 
 TEST_F(PageWriterTest, EachDomainHasAFile) {

@@ -73,6 +73,39 @@ TEST(InterfaceOf, ExactAddressAndLoopbackSubnet) {
   EXPECT_EQ(interface_of(interfaces, ipv4(203, 0, 113, 7)), nullptr);
 }
 
+TEST(FindInterface, AsInTheListOfAll) {
+  std::string message;
+  for (const Interface& listed : list()) {
+    for (const InterfaceAddress& address : listed.addresses) {
+      const auto found = find_interface(address.ip, message);
+      ASSERT_TRUE(found.ok()) << to_text(address.ip) << message;
+      EXPECT_EQ(found.value().name, listed.name);
+      EXPECT_EQ(found.value().index, listed.index);
+      EXPECT_EQ(found.value().mtu, listed.mtu);
+      EXPECT_EQ(found.value().mac, listed.mac);
+      EXPECT_EQ(found.value().link_rate_bps, listed.link_rate_bps);
+      EXPECT_EQ(found.value().loopback, listed.loopback);
+      EXPECT_EQ(found.value().link_up, listed.link_up);
+      EXPECT_EQ(found.value().pci, listed.pci);
+      ASSERT_EQ(found.value().addresses.size(), listed.addresses.size());
+      for (std::size_t i = 0; i < listed.addresses.size(); ++i) {
+        EXPECT_EQ(found.value().addresses[i].ip, listed.addresses[i].ip);
+        EXPECT_EQ(found.value().addresses[i].prefix_length, listed.addresses[i].prefix_length);
+      }
+    }
+  }
+}
+
+TEST(FindInterface, LoopbackSubnetAndForeignAddress) {
+  std::string message;
+  const auto loopback = find_interface(ipv4(127, 9, 8, 7), message);
+  ASSERT_TRUE(loopback.ok()) << message;
+  EXPECT_EQ(loopback.value().name, "lo");
+  const auto foreign = find_interface(ipv4(203, 0, 113, 7), message);
+  ASSERT_FALSE(foreign.ok());
+  EXPECT_EQ(foreign.error(), Error::NotFound);
+}
+
 TEST(InterfaceAddress, SubnetText) {
   InterfaceAddress address;
   address.ip = ipv4(10, 1, 255, 7);

@@ -30,7 +30,7 @@ TEST(SecurityCounters, AreThoseOfTheTable) {
   std::vector<std::uint64_t> values(security_counter_names().size());
   read_security_counters(&table, 7, values);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::string& name = security_counter_names()[i].name;
+    const std::string name(security_counter_names()[i].name);
     const std::uint64_t wanted = name == "tss_in_rx_encryption_bypass" ? 1U
                                  : name == "tss_port_out_errored"      ? 2U
                                                                        : 0U;
@@ -46,7 +46,7 @@ TEST(SecurityCounters, TheManualPageHasTheSameNamesAndMeanings) {
   std::string rows;
   for (const fep::CounterName& counter : security_counter_names()) {
     EXPECT_TRUE(counter.name.starts_with("tss_")) << counter.name;
-    rows += counter.name + "|" + counter.meaning + "\n";
+    rows.append(counter.name).append("|").append(counter.meaning).append("\n");
   }
   EXPECT_THAT(manual, testing::HasSubstr(rows));
 }
