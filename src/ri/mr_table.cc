@@ -64,7 +64,9 @@ Result<void> MrTable::enter(const MemoryRegion& region, Rkey key) {
 }
 
 Result<void> MrTable::remove(Rkey key) {
-  if (regions_.erase(key.value) == 0) return Error::NotFound;
+  if (!regions_.contains(key.value)) return Error::NotFound;
+  if (removals_ != nullptr) removals_->removing(key);
+  regions_.erase(key.value);
   last_ = nullptr;
   return {};
 }

@@ -28,8 +28,18 @@ class AccessObserver {
   // `access`: kRemoteRead if the operation brought bytes of the region to the peer, kRemoteWrite if
   // it may have changed some; `length`: of the operation, in bytes.
   virtual void accessed(std::uint8_t access, std::uint64_t length) noexcept = 0;
+  // As ses::CompletionSink::counts_reads.
+  virtual bool counts_reads() const noexcept { return true; }
   // A part of an operation on the region: bytes that count, while the operation does not yet.
   virtual void accessed_part(std::uint8_t, std::uint64_t) noexcept {}
+};
+
+// Hears of regions that are about to go.
+class RemovalObserver {
+ public:
+  virtual ~RemovalObserver() = default;
+  // The memory of the region is there until the call returns.
+  virtual void removing(Rkey key) noexcept = 0;
 };
 
 // Which context of a FEP a region is bound to, or an operation comes through.
@@ -70,6 +80,8 @@ struct MrAccess {
   void fetch(std::span<std::byte> bytes, std::uint64_t offset) const {
     uet::fetch(device, bytes, address + offset);
   }
+  // Does the application hear of a read of the region?
+  bool counts_reads() const { return observer != nullptr && observer->counts_reads(); }
   // The operation that this access was for has been executed.
   void executed(std::uint8_t access, std::uint64_t length) const {
     if (observer != nullptr) observer->accessed(access, length);
@@ -91,7 +103,10 @@ class MrTable {
   // Registers under a key that another table has given, of its or of the application's choice: that
   // one keeps the names of the same FEP. KeyInUse, NoMemory or Invalid as above.
   Result<void> adopt(const MemoryRegion& region, Rkey key);
-  Result<void> remove(Rkey key);  // the key answers BadKey at once (SES-140)
+  // The key answers BadKey at once (SES-140), and nothing reads or writes the memory any more.
+  Result<void> remove(Rkey key);
+  // `observer` hears of each region before it is removed, until another call; nullptr: none does.
+  void watch_removals(RemovalObserver* observer) { removals_ = observer; }
   // The context `from` gets the name `to`, or ends: then its regions have no rights any more, and
   // the next context with that name does not inherit them (SES-134).
   void move_context(const ContextName& from, const std::optional<ContextName>& to);
@@ -112,6 +127,7 @@ class MrTable {
   std::size_t capacity_;
   KeySequence keys_;
   std::unordered_map<std::uint64_t, MemoryRegion> regions_;
+  RemovalObserver* removals_ = nullptr;
   // The latest look-up: packets of one message name one key.
   mutable std::uint64_t last_key_ = 0;
   mutable const MemoryRegion* last_ = nullptr;

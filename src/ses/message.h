@@ -230,7 +230,8 @@ struct ReadAnswer : pds::Message, ListNode<AnsweringTag>, ListNode<ServedTag> {
   Piece* piece = nullptr;
   TxMessage* source = nullptr;
   Train* train = nullptr;          // of `source`, if the payload lies in one
-  std::array<Slice, 2> payload{};  // in the memory of `source`
+  std::optional<Rkey> region;      // that the payload lies in
+  std::array<Slice, 2> payload{};  // in the piece, the memory of `source` or the region
   DeviceMemory* device = nullptr;  // as Packet::device
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "ses/read_answers.h"
 
+#include <cstring>
+
 #include "ses/payload.h"
 
 namespace uet::ses {
@@ -35,15 +37,17 @@ std::size_t bytes_of(const wire::SesResponseHeader& header) {
                                                              : sizeof(wire::SesResponseData);
 }
 
+std::size_t header_bytes_of(const wire::SesRequest& request) {
+  return request.next_hdr == wire::NextHdr::RequestStd ? sizeof(wire::SesResponseData)
+                                                       : sizeof(wire::SesResponseDataSmall);
+}
+
 // Makes the response one that carries all that was asked for (PDS-194), guaranteed (SES-104).
 // nullptr if the data do not fit.
 std::byte* open_in_ack(const RequestView& view, const wire::SesRequest& request,
                        const ReadPiece& asked, Response& response) {
-  const std::size_t header_bytes = request.next_hdr == wire::NextHdr::RequestStd
-                                       ? sizeof(wire::SesResponseData)
-                                       : sizeof(wire::SesResponseDataSmall);
-  const bool fits = is_single(request) && header_bytes + asked.length <= Response::kMaxBytes;
-  if (!fits || view.mode == DeliveryMode::Rudi) return nullptr;
+  if (!ReadAnswers::fits_in_ack(view, request, asked)) return nullptr;
+  const std::size_t header_bytes = header_bytes_of(request);
   const wire::SesResponseHeader header = header_of(view, request, asked);
   response.next_hdr = header.next_hdr;
   response.guaranteed = true;
@@ -52,20 +56,26 @@ std::byte* open_in_ack(const RequestView& view, const wire::SesRequest& request,
   return response.bytes.data() + header_bytes;
 }
 
-// Of the one packet of an answer.
-class Refusal final : public pds::PacketEditor {
+// Gives the one packet of an answer its present header and payload.
+class Rewriting final : public pds::PacketEditor {
  public:
-  explicit Refusal(const wire::SesResponseHeader& header) : header_(header) {}
+  explicit Rewriting(const ReadAnswer& answer) : answer_(answer) {}
   bool edit(Packet& packet, pds::PreparedPacket&) override {
-    packet.payload = {};
+    packet.payload = answer_.payload;
     packet.drop_appended();
-    header_.encode(packet.append(bytes_of(header_)));
+    answer_.header.encode(packet.append(bytes_of(answer_.header)));
     return true;
   }
 
  private:
-  const wire::SesResponseHeader& header_;
+  const ReadAnswer& answer_;
 };
+
+void become_refusal(ReadAnswer& answer) {
+  answer.payload = {};
+  answer.header.return_code = wire::ReturnCode::BadMkey;
+  answer.header.payload_length = 0;
+}
 
 }  // namespace
 
@@ -91,6 +101,22 @@ std::byte* ReadAnswers::open(const RequestView& view, const wire::SesRequest& re
   answer->piece = piece;
   answer->payload = {Slice{piece->data, piece->length}, Slice{}};
   return send(*answer, view, request, asked, now) ? piece->data : nullptr;
+}
+
+bool ReadAnswers::fits_in_ack(const RequestView& view, const wire::SesRequest& request,
+                              const ReadPiece& asked) {
+  const bool fits =
+      is_single(request) && header_bytes_of(request) + asked.length <= Response::kMaxBytes;
+  return fits && view.mode != DeliveryMode::Rudi;
+}
+
+bool ReadAnswers::answer_from(const std::byte* data, Rkey region, const RequestView& view,
+                              const wire::SesRequest& request, const ReadPiece& asked, Time now) {
+  ReadAnswer* answer = fits_in_ack(view, request, asked) ? nullptr : take(view);
+  if (answer == nullptr) return false;
+  answer->region = region;
+  answer->payload = {Slice{data, asked.length}, Slice{}};
+  return send(*answer, view, request, asked, now);
 }
 
 bool ReadAnswers::answer_from(TxMessage& source, const RequestView& view,
@@ -138,11 +164,26 @@ void ReadAnswers::refuse(ReadAnswer& answer, pds::Delivery& delivery) {
   answer.source = nullptr;
   answer.train = nullptr;  // ends with the message
   if (answer.piece != nullptr) return;
-  answer.payload = {};
-  answer.header.return_code = wire::ReturnCode::BadMkey;
-  answer.header.payload_length = 0;
-  Refusal refusal(answer.header);
-  delivery.edit_packets(answer, refusal);
+  become_refusal(answer);
+  Rewriting rewriting(answer);
+  delivery.edit_packets(answer, rewriting);
+}
+
+void ReadAnswers::removing(Rkey region) noexcept {
+  for (ReadAnswer& answer : answering_) {
+    if (answer.region != region) continue;
+    answer.region.reset();
+    const Slice from = answer.payload[0];
+    answer.piece = pieces_.take(from.length);
+    if (answer.piece != nullptr) {
+      std::memcpy(answer.piece->data, from.data, from.length);
+      answer.payload = {Slice{answer.piece->data, from.length}, Slice{}};
+    } else {
+      become_refusal(answer);
+    }
+    Rewriting rewriting(answer);
+    delivery_->edit_packets(answer, rewriting);
+  }
 }
 
 TxMessage* ReadAnswers::done(ReadAnswer& answer) {

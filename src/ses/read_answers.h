@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/shares.h"
+#include "ri/mr_table.h"
 #include "ses/message.h"
 #include "ses/parameters.h"
 #include "ses/return_code.h"
@@ -19,7 +20,7 @@
 
 namespace uet::ses {
 
-class ReadAnswers {
+class ReadAnswers final : public ri::RemovalObserver {
  public:
   // `owner` is asked for the packets of the answers. All arguments outlive it.
   ReadAnswers(const Parameters& parameters, PieceStore& pieces, Staging& staging,
@@ -31,6 +32,14 @@ class ReadAnswers {
   // call has changed nothing.
   std::byte* open(const pds::RequestView& view, const wire::SesRequest& request,
                   const ReadPiece& asked, pds::Response& response, Time now);
+  // As open() without memory of its own: the answer is sent from `data`, in the region `region`,
+  // and is copied if the region is removed before. False: no memory now, or the data belong into
+  // the ACK (open() puts them there).
+  bool answer_from(const std::byte* data, Rkey region, const pds::RequestView& view,
+                   const wire::SesRequest& request, const ReadPiece& asked, Time now);
+  // Do the data travel in the ACK of the request?
+  static bool fits_in_ack(const pds::RequestView& view, const wire::SesRequest& request,
+                          const ReadPiece& asked);
   // Answers out of the memory of a message that this FEP sends; it must stay valid until done().
   // The bytes are copied if they lie in more than two parts, or on a device. False: no memory now.
   bool answer_from(TxMessage& source, const pds::RequestView& view, const wire::SesRequest& request,
@@ -42,6 +51,9 @@ class ReadAnswers {
   // The memory of the message that the answer is read from goes: the answer, which may be on its
   // way already, becomes a refusal unless it is a copy, and knows the message no more.
   static void refuse(ReadAnswer& answer, pds::Delivery& delivery);
+  // Answers that are sent from the region are copied; without memory for a copy, one becomes a
+  // refusal.
+  void removing(Rkey region) noexcept override;
   // PDS needs the answer no longer. The message whose memory it pointed to, or nullptr.
   TxMessage* done(ReadAnswer& answer);
 

@@ -23,6 +23,14 @@ bool takes_receives(const Context& context) {
   return context.config.data_takes_receive && context.receives.owner == nullptr;
 }
 
+// May the answer to a read be sent from where the bytes lie, without a copy? Not if what comes next
+// could change them too early: an ordered write behind the read, or the application, which hears of
+// the read now. All other changes race with the read.
+bool may_point(const pds::RequestView& view, const Context& context, const ri::MrAccess& memory) {
+  return view.mode == DeliveryMode::Rud && memory.device == nullptr && !memory.counts_reads() &&
+         !context.sink.counts_reads();
+}
+
 }  // namespace
 
 RmaTarget::RmaTarget(const Parameters& parameters, const RequestChecks& checks,
@@ -108,10 +116,13 @@ Response RmaTarget::read(const pds::RequestView& view, const wire::SesRequest& r
   const ReadPiece asked = read_piece(request, payload_mtu_);
   Response response = default_response(request, request.request_length);
   if (asked.length > 0) {
-    std::byte* data = answers_.open(view, request, asked, response, now);
-    if (data == nullptr) return nack_response(NackCode::NoResource);
     end_run(host_copy_);  // what came before the read is what it finds
-    memory.fetch({data, asked.length}, asked.offset);
+    const bool pointed = may_point(view, context, memory) &&
+                         answers_.answer_from(memory.address + asked.offset, checks_.key(request),
+                                              view, request, asked, now);
+    std::byte* data = pointed ? nullptr : answers_.open(view, request, asked, response, now);
+    if (data == nullptr && !pointed) return nack_response(NackCode::NoResource);
+    if (data != nullptr) memory.fetch({data, asked.length}, asked.offset);
   }
   if (request.eom && view.mode != DeliveryMode::Rudi) {  // RUDI may come again: not counted
     memory.executed(ri::kRemoteRead, request.request_length);

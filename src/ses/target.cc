@@ -28,6 +28,7 @@ bool is_stale(const RxMessage& message, const wire::SesRequest& request) {
 Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& regions,
                const ri::RiTable& contexts, Initiator& initiator, Counters& counters)
     : payload_mtu_(parameters.payload_mtu),
+      regions_(regions),
       checks_(parameters.payload_mtu, regions, contexts),
       initiator_(initiator),
       counters_(counters),
@@ -37,10 +38,13 @@ Target::Target(const Parameters& parameters, PieceStore& pieces, ri::MrTable& re
       errors_(messages_, counters),
       rma_(parameters, checks_, messages_, receiver_, answers_, errors_, counters),
       atomics_(parameters.payload_mtu, checks_, answers_, errors_, counters, parameters.host_copy),
-      reads_(parameters.payload_mtu, checks_, initiator, answers_, errors_) {}
+      reads_(parameters.payload_mtu, checks_, initiator, answers_, errors_) {
+  regions_.watch_removals(&answers_);
+}
 
 // Its owner has closed all contexts; read answers may still wait in a PDS that is gone.
 Target::~Target() {
+  regions_.watch_removals(nullptr);
   while (ReadAnswer* answer = answers_.any()) reads_.answer_done(*answer);
   receiver_.discard_all();
 }

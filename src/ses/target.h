@@ -73,6 +73,7 @@ class Target final : private pds::MessageOwner {
   pds::Response fail(const Request& request, RxMessage& message, wire::ReturnCode code);
 
   const std::uint32_t payload_mtu_;
+  ri::MrTable& regions_;
   const RequestChecks checks_;
   Initiator& initiator_;
   Counters& counters_;

@@ -17,6 +17,7 @@ class CountingSink final : public ses::CompletionSink {
   bool reserve_receive() noexcept override { return true; }
   void release_receive() noexcept override {}
   void remote_access(ses::Kind, std::uint64_t) noexcept override {}
+  bool counts_reads() const noexcept override { return false; }
 
   std::uint64_t good = 0;
   std::uint64_t bad = 0;

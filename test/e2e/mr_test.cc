@@ -5,6 +5,7 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_eq.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -56,6 +57,37 @@ class MemoryRegion : public testing::Test {
   fi_addr_t to_ = 0;
   alignas(16) char memory_[64] = "";
 };
+
+// ---- closing ------------------------------------------------------------------------------------
+
+// Answers that have not left when the region closes bring its bytes of that time, or an error: not
+// those that the application puts there afterwards.
+TEST_F(MemoryRegion, RegionClosesUnderReads_NoReadBringsLaterBytes) {
+  constexpr std::size_t kReads = 16;
+  constexpr std::ptrdiff_t kBytes = 256 << 10;
+  std::vector<char> large(kReads * kBytes, 'x');
+  std::vector<char> local(large.size());
+  fid_mr* mr = nullptr;
+  ASSERT_EQ(reg(b_, large.data(), large.size(), FI_REMOTE_READ, kKey, 0, &mr), 0);
+  for (std::size_t i = 0; i < kReads; ++i) {
+    ASSERT_EQ(fi_read(ep_.get(), local.data() + i * kBytes, kBytes, nullptr, to_, i * kBytes, kKey,
+                      local.data() + i * kBytes),
+              0);
+  }
+  a_.poll();
+  b_.poll();  // has the first requests, and some answers under way
+  ASSERT_EQ(fi_close(&mr->fid), 0);
+  std::fill(large.begin(), large.end(), 'y');
+  for (std::size_t i = 0; i < kReads; ++i) {
+    const Event event = a_.next(b_);
+    const auto* const from = static_cast<const char*>(event.context);
+    const auto later = std::count(from, from + kBytes, 'y');
+    EXPECT_EQ(later, 0) << "read " << i << ", error " << event.error;
+    if (event.error == 0) {
+      EXPECT_EQ(std::count(from, from + kBytes, 'x'), kBytes);
+    }
+  }
+}
 
 // ---- persistent memory -------------------------------------------------------------------------
 

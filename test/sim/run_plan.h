@@ -60,6 +60,8 @@ class Run {
     bool reserve_receive() noexcept override { return can_take_event(); }
     void release_receive() noexcept override {}
     void remote_access(ses::Kind, std::uint64_t) noexcept override {}
+    // Half of the contexts answer reads with copies, the others from the region.
+    bool counts_reads() const noexcept override { return context_ % 2 == 1; }
 
    private:
     Run& run_;

@@ -122,6 +122,9 @@ class CompletionSink {
   // A peer's RMA or atomic touched memory through this context, without immediate data: counters
   // only. `kind`: Write, Read, Atomic, FetchAtomic or CompareAtomic.
   virtual void remote_access(Kind kind, std::uint64_t length) noexcept = 0;
+  // Does remote_access tell the application of reads? Then the bytes read must be safe from what it
+  // does next; else they are sent from where they lie.
+  virtual bool counts_reads() const noexcept { return true; }
   // Likewise, a part of an operation of which more follows: bytes without an event.
   virtual void remote_part(Kind, std::uint64_t) noexcept {}
 };

@@ -116,6 +116,8 @@ void EpReporter::remote_access(ses::Kind kind, std::uint64_t length) noexcept {
   if (counter != nullptr) counter->count(true, length);
 }
 
+bool EpReporter::counts_reads() const noexcept { return bindings_.counter(kRemoteRead) != nullptr; }
+
 void EpReporter::remote_part(ses::Kind kind, std::uint64_t length) noexcept {
   Cntr* counter = bindings_.counter(ses::returns_data(kind) ? kRemoteRead : kRemoteWrite);
   if (counter != nullptr) counter->count_part(length);

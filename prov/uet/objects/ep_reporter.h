@@ -33,6 +33,7 @@ class EpReporter final : public ses::CompletionSink {
   bool reserve_receive() noexcept override { return bindings_.take_rx(); }
   void release_receive() noexcept override { bindings_.return_rx(); }
   void remote_access(ses::Kind kind, std::uint64_t length) noexcept override;
+  bool counts_reads() const noexcept override;
   void remote_part(ses::Kind kind, std::uint64_t length) noexcept override;
 
  private:

@@ -493,6 +493,8 @@ void Mr::accessed(std::uint8_t access, std::uint64_t length) noexcept {
   if (writes && remote_write_ != nullptr) remote_write_->count(true, length);
 }
 
+bool Mr::counts_reads() const noexcept { return remote_read_ != nullptr; }
+
 void Mr::accessed_part(std::uint8_t access, std::uint64_t length) noexcept {
   const bool writes = (access & ri::kRemoteWrite) != 0;
   if (writes && remote_write_ != nullptr) remote_write_->count_part(length);

@@ -62,6 +62,7 @@ class Mr final : public fid_mr, public ri::AccessObserver {
 
   // ri::AccessObserver, under the lock of an engine.
   void accessed(std::uint8_t access, std::uint64_t length) noexcept override;
+  bool counts_reads() const noexcept override;
   void accessed_part(std::uint8_t access, std::uint64_t length) noexcept override;
 
  private:

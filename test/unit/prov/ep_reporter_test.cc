@@ -111,6 +111,7 @@ TEST_F(Reporter, ReleaseWithoutAMessageHasNoLength) {
 }
 
 TEST_F(Reporter, RemoteReadsAreCountedApart) {
+  EXPECT_TRUE(reporter->counts_reads());
   reporter->remote_access(ses::Kind::Read, 8);
   reporter->remote_access(ses::Kind::FetchAtomic, 8);
   reporter->remote_access(ses::Kind::Write, 8);

@@ -65,10 +65,12 @@ struct Sink final : CompletionSink {
   void remote_part(Kind kind, std::uint64_t length) noexcept override {
     parts.emplace_back(kind, length);
   }
+  bool counts_reads() const noexcept override { return counts; }
   std::vector<Completion> all;
   std::vector<std::pair<Kind, std::uint64_t>> accesses;
   std::vector<std::pair<Kind, std::uint64_t>> parts;
   bool room = true;
+  bool counts = true;               // counts_reads
   std::size_t receive_room = 1000;  // reserve_receive fails beyond it
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #include "ses/read_answers.h"
 
+#include <utility>
+
 #include "unit/ses/operation_harness.h"
 
 namespace uet::ses::test {
@@ -97,6 +99,82 @@ TEST_F(ReadAnswersTest, WithoutPdcNothingIsLeftBehind) {
   EXPECT_EQ(answer(from(1), kMtu), nullptr);
   EXPECT_TRUE(answers.idle());
   EXPECT_EQ(buffers.in_use(), 0u);
+}
+
+class AnswerFromRegion : public ReadAnswersTest {
+ protected:
+  // A read of all of the region is answered; its packet is made.
+  void answer_read() {
+    const SesRequest request = read_of(kMtu);
+    ASSERT_TRUE(
+        answers.answer_from(memory.data(), kRegion, from(1), request, all_of(request), kNow));
+    ReadAnswers::next_packet(queued(), packet, prepared);
+    delivery.on_edit = [this](const pds::Message& edited, pds::PacketEditor& editor) {
+      EXPECT_EQ(&edited, &queued());
+      EXPECT_TRUE(editor.edit(packet, prepared));
+      ++edits;
+    };
+  }
+  wire::SesResponseHeader header_of(const Packet& sent) const {
+    wire::SesResponseHeader header;
+    Bytes bytes(sent.head().begin(), sent.head().end());
+    const Slice& payload = sent.payload[0];
+    bytes.insert(bytes.end(), payload.data, payload.data + payload.length);
+    EXPECT_TRUE(wire::SesResponseHeader::decode(prepared.next_hdr, bytes, header));
+    return header;
+  }
+
+  static constexpr Rkey kRegion{0};  // an application may choose 0
+  Bytes memory = pattern(kMtu);
+  Packet packet;
+  pds::PreparedPacket prepared;
+  int edits = 0;
+};
+
+TEST_F(AnswerFromRegion, AnswerPointsIntoTheRegion) {
+  answer_read();
+  EXPECT_EQ(packet.payload[0].data, memory.data());
+  EXPECT_EQ(packet.payload[0].length, kMtu);
+  EXPECT_EQ(header_of(packet).read_request_message_id, MsgId{33});
+  EXPECT_EQ(buffers.in_use(), 0u);
+}
+
+TEST_F(AnswerFromRegion, Pds194_FewBytesBelongIntoTheAck) {
+  const SesRequest request = read_of(16);
+  EXPECT_FALSE(
+      answers.answer_from(memory.data(), kRegion, from(1), request, all_of(request), kNow));
+  EXPECT_TRUE(answers.idle());
+}
+
+TEST_F(AnswerFromRegion, RegionGoes_AnswerBecomesCopy) {
+  answer_read();
+  answers.removing(Rkey{1});
+  EXPECT_EQ(edits, 0) << "another region";
+  answers.removing(kRegion);
+  EXPECT_EQ(edits, 1);
+  const Bytes before = std::exchange(memory, Bytes(kMtu));
+  EXPECT_EQ(buffers.in_use(), 1u);
+  Packet later;  // had it not been made before
+  ReadAnswers::next_packet(queued(), later, prepared);
+  for (const Packet* each : {&packet, &later}) {
+    const Slice& sent = each->payload[0];
+    EXPECT_EQ(Bytes(sent.data, sent.data + sent.length), before);
+    EXPECT_EQ(header_of(*each).return_code, ReturnCode::Ok);
+    EXPECT_EQ(header_of(*each).payload_length, kMtu);
+  }
+  answers.removing(kRegion);
+  EXPECT_EQ(edits, 1) << "it is in no region any more";
+}
+
+TEST_F(AnswerFromRegion, Ses140_NoMemoryForCopy_AnswerBecomesRefusal) {
+  answer_read();
+  std::vector<Piece*> taken;
+  while (Piece* piece = pieces.take(kMtu)) taken.push_back(piece);
+  answers.removing(kRegion);
+  for (Piece* piece : taken) pieces.give_back(piece);
+  EXPECT_EQ(edits, 1);
+  EXPECT_EQ(packet.payload_length(), 0u);
+  EXPECT_EQ(header_of(packet).return_code, ReturnCode::BadMkey);
 }
 
 TEST_F(ReadAnswersTest, AnswerPointsIntoTheMemoryOfAMessage) {

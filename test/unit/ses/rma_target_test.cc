@@ -576,6 +576,28 @@ TEST_F(TargetRmaTest, ReadWithoutABufferIsRefusedForNow) {
   EXPECT_TRUE(tight.ses.idle());
 }
 
+// The application hears of no read, and orders nothing behind one: no copy is needed.
+TEST_F(TargetRmaTest, UnobservedRead_IsAnsweredFromTheRegion) {
+  fill();
+  b.sink.counts = false;
+  EXPECT_EQ(code_of(b.take(rma(SesOpcode::Read, 0, kMtu, kMtu))), ReturnCode::Ok);
+  const std::vector<Sent> sent = b.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  const auto& answer = static_cast<const ReadAnswer&>(*sent[0].message);
+  EXPECT_EQ(answer.payload[0].data, region.data());
+  b.answered(sent[0], {});
+  expect_idle();
+}
+
+TEST_F(TargetRmaTest, ObservedRead_IsAnsweredFromCopy) {
+  fill();
+  EXPECT_EQ(code_of(b.take(rma(SesOpcode::Read, 0, kMtu, kMtu))), ReturnCode::Ok);
+  const std::vector<Sent> sent = b.packets();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_NE(static_cast<const ReadAnswer&>(*sent[0].message).payload[0].data, region.data());
+  b.answered(sent[0], {});
+}
+
 TEST_F(TargetRmaTest, OneHostCannotTakeAllReadAnswers) {
   Parameters parameters = small_parameters();
   parameters.return_messages = 16;
