@@ -48,7 +48,7 @@ NackIntake::Outcome NackIntake::apply(const wire::NackHeader& nack) {
   }
   const bool from_peer = is_from_peer(nack);
   if (from_peer) {
-    core_.peer_counts().note_nack(nack.nack_code);
+    core_.peer_counts().nacks_received.count(nack.nack_code);
     core_.peer_counts().last_heard = now_;
   }
   if (from_peer && on_refused_control(nack, record)) {

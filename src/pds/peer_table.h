@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <optional>
 #include <unordered_map>
 
@@ -17,9 +19,27 @@
 namespace uet::pds {
 
 // Of RUD, ROD and RUDI, except where a member says less. Bytes are nominal (CMS-6).
-struct PeerCounters {
-  static constexpr std::size_t kNackCodes = 32;
+// NACKs of a peer by NackCode. Most peers send none, and need no memory for them.
+class PeerNacks {
+ public:
+  static constexpr std::size_t kCodes = 32;
+  // The last element counts all codes from there on.
+  using Counts = std::array<std::uint64_t, kCodes>;
 
+  // Not counted if there is no memory.
+  void count(wire::NackCode code) {
+    if (!counts_) counts_.reset(new (std::nothrow) Counts{});
+    if (!counts_) return;
+    const auto index = static_cast<std::size_t>(code);
+    ++(*counts_)[index < kCodes ? index : kCodes - 1];
+  }
+  Counts counts() const { return counts_ ? *counts_ : Counts{}; }
+
+ private:
+  std::unique_ptr<Counts> counts_;
+};
+
+struct PeerCounters {
   std::uint64_t packets_sent = 0;  // requests and control packets with a PSN, retransmissions too
   std::uint64_t bytes_sent = 0;
   std::uint64_t packets_received = 0;  // requests of RUD and ROD
@@ -30,15 +50,9 @@ struct PeerCounters {
   std::uint64_t inferred_loss_retransmissions = 0;
   std::uint64_t marks_received = 0;    // ACKs that echo ECN CE
   std::uint64_t trimmed_received = 0;  // requests that a switch has trimmed
-  // NACKs of the peer by NackCode. The last element counts all codes from there on.
-  std::array<std::uint64_t, kNackCodes> nacks_received{};
+  PeerNacks nacks_received;
   Duration rtt{};     // of the newest valid sample; 0: none yet
   Time last_heard{};  // a request, ACK or NACK of RUD or ROD came; Time{}: none yet
-
-  void note_nack(wire::NackCode code) {
-    const auto index = static_cast<std::size_t>(code);
-    ++nacks_received[index < kNackCodes ? index : kNackCodes - 1];
-  }
 };
 
 struct IdlePeerTag;

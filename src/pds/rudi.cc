@@ -208,7 +208,7 @@ RudiFlow* Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Ti
   }
   RudiFlow& flow = *record->flow;
   flow.last_heard = now;
-  flow.ccc.peer->counts.note_nack(nack.nack_code);
+  flow.ccc.peer->counts.nacks_received.count(nack.nack_code);
   record->rto_count = 0;
   if (is_fatal(nack.nack_code)) {
     fail(*record, nack_error(nack.nack_code), now);

@@ -71,8 +71,8 @@ live::PeerRecord peer_record(const pds::PeerView& view, Time now) {
       .marks_received = counts.marks_received,
       .trimmed_received = counts.trimmed_received,
   };
-  static_assert(live::kNackCodes == pds::PeerCounters::kNackCodes);
-  record.nacks_received = counts.nacks_received;
+  static_assert(live::kNackCodes == pds::PeerNacks::kCodes);
+  record.nacks_received = counts.nacks_received.counts();
   return record;
 }
 

@@ -30,12 +30,13 @@ TEST(PeerTable, PeersWithoutUsersGoFirstInFirstOut) {
   EXPECT_EQ(table.join(address_of(2)).counts.packets_sent, 0U);
 }
 
-TEST(PeerTable, NackCodesWithoutAnElementShareTheLast) {
-  PeerCounters counts;
-  counts.note_nack(NackCode::NoResource);
-  counts.note_nack(NackCode::ExpFatal);
-  EXPECT_EQ(counts.nacks_received[static_cast<std::size_t>(NackCode::NoResource)], 1U);
-  EXPECT_EQ(counts.nacks_received.back(), 1U);
+TEST(PeerNacks, CodesWithoutAnElementShareTheLast) {
+  PeerNacks nacks;
+  EXPECT_EQ(nacks.counts(), PeerNacks::Counts{});
+  nacks.count(NackCode::NoResource);
+  nacks.count(NackCode::ExpFatal);
+  EXPECT_EQ(nacks.counts()[static_cast<std::size_t>(NackCode::NoResource)], 1U);
+  EXPECT_EQ(nacks.counts().back(), 1U);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ TEST(PeerRecord, TimesBecomeAgesAndNoNumberWraps) {
   peer.counts.last_heard = kNow - Duration{40};
   peer.counts.rtt = Duration{77};
   peer.counts.packets_sent = 5;
-  peer.counts.note_nack(wire::NackCode::NoResource);
+  peer.counts.nacks_received.count(wire::NackCode::NoResource);
   const pds::PeerView view{.peer = &peer,
                            .pdcs = 2,
                            .inflight_bytes = -1,
