@@ -166,6 +166,13 @@ void draw_contexts(Plan& plan, Rng& rng) {
   }
 }
 
+// Slices behind the first may each need a buffer, of which unexpected messages leave a 16th to
+// operations: more would wait for receives that the plan posts later.
+std::uint32_t draw_slices(const Plan& plan, Rng& rng) {
+  const std::uint64_t most = std::clamp<std::uint64_t>(1 + (plan.fep.buffers + 8) / 16, 2, 5);
+  return rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(2, most)) : 1;
+}
+
 std::uint32_t draw_length(const Plan& plan, Rng& rng, std::uint32_t largest) {
   const std::uint32_t mtu = plan.fep.ses.payload_mtu;
   std::uint64_t length = 0;
@@ -254,7 +261,7 @@ void draw_operations(Plan& plan, Rng& rng) {
     op.delivery_complete = send && rng.chance(0.15);
     op.fence = rng.chance(fences);
     if (send && plan.cancels && rng.chance(0.3)) op.cancel_after = up_to(rng, milliseconds(2));
-    op.slices = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(2, 5)) : 1;
+    op.slices = draw_slices(plan, rng);
     op.post_after = up_to(rng, pace);
     draw_place(plan, op, used, slots, rng);
     plan.operations.push_back(op);
@@ -332,7 +339,7 @@ void draw_datagrams(Plan& plan, Rng& rng) {
     op.length = static_cast<std::uint32_t>(rng.chance(0.2) ? mtu : rng.below(mtu + 1));
     op.with_data = op.length < 8 || rng.chance(0.4);
     op.inject = op.length <= 256 && rng.chance(0.5);
-    op.slices = rng.chance(0.3) ? static_cast<std::uint32_t>(rng.between(2, 5)) : 1;
+    op.slices = draw_slices(plan, rng);
     op.post_after = up_to(rng, pace);
     plan.operations.push_back(op);
     if (rng.chance(0.1)) continue;  // without a receive of its own
