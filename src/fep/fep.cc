@@ -57,8 +57,6 @@ bool Fep::progress(Time now) {
 
 bool Fep::take(Time now) {
   last_pass_ = now;
-  in_pass_ = true;
-  manager_->demultiplexer().send_later_acks(now);
   away_ = now - last_take_;
   last_take_ = now;
   while (const auto lost = nic_.poll_dead_peer()) manager_->on_dead_peer(*lost, now);
@@ -110,18 +108,10 @@ bool Fep::left_some(Time start) {
   return full && last_take_ - start < absence_;
 }
 
-// ACKs that wait for the application's reply leave behind what a post has sent.
+// SES and PDS make no further packets while the NIC has not taken the packets made before.
 bool Fep::push(Time now) {
   last_pass_ = now;
   waiting_posts_ = 0;
-  const bool ends_pass = std::exchange(in_pass_, false);
-  const bool sent = send(now);
-  if (sent && !ends_pass && manager_->demultiplexer().send_later_acks(now)) flush(now);
-  return sent;
-}
-
-// SES and PDS make no further packets while the NIC has not taken the packets made before.
-bool Fep::send(Time now) {
   if (!outbox_.empty() || outbox_.has_nacks()) flush(now);
   ses_.progress(now);
   bool sent = false;

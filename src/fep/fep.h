@@ -104,12 +104,11 @@ class Fep {
   bool quiescent() const;
 
  private:
-  static constexpr std::size_t kBusyPackets = 32;  // unanswered ones that make posts wait
+  static constexpr std::size_t kBusyPackets = 16;  // unanswered ones that make posts wait
   static constexpr std::size_t kPostBatch = 16;
 
   void note_receive_load(bool received);
   void note_absence(Duration away, std::size_t packets);
-  bool send(Time now);
   void flush(Time now);
   void note_nic_full(bool full, Time now);
 
@@ -117,7 +116,6 @@ class Fep {
   nic::Nic& nic_;
   Time last_pass_;
   std::size_t waiting_posts_ = 0;
-  bool in_pass_ = false;  // take() has come, and no push() since
   bool took_from_network_ = false;
   Time last_take_;
   Duration away_{};        // between the last two take()

@@ -253,20 +253,16 @@ namespace {
 
 constexpr std::size_t kRequestBytes = sizeof(wire::PdsRequest);
 constexpr std::uint32_t kLargestHeaders = 128;
+// One of so many messages without prompt ACK requests an ACK: as many short ones as make their peer
+// send an ACK by itself (ACK_Gen_Trigger, PDS-97).
+constexpr std::uint32_t kMostSharing = 16;
 
 }  // namespace
 
-// PDS-128: the peer answers 16 to 32 such packets by itself (PDS-97). Credit comes with ACKs. If
-// packets leave now and then, each before the Tail_Loss_Time of the last one ends, one of them asks
-// long before the oldest is presumed lost.
+// PDS-128. Credit comes with ACKs.
 bool SendTurn::shares_ack(const Message& message, Psn psn) const {
-  if (message.prompt_ack) return false;
-  const Psn oldest = side_.window().base();
-  const bool alone = oldest == psn;
-  if (!alone && now_ - side_.window().at(oldest).first_sent > env().parameters.rto_init / 4) {
-    return false;
-  }
-  return core_.state() == PdcState::Established && ccc().credit == nullptr &&
+  return !message.prompt_ack && psn.value % kMostSharing != 0 &&
+         core_.state() == PdcState::Established && ccc().credit == nullptr &&
          env().parameters.tail_loss_time > Duration{};
 }
 
