@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* How long MPI_Allreduce of 8 bytes and MPI_Alltoall of 64 KiB for each rank take, for
- * scripts/bench, after so many calls that memory shared by processes has been touched. Prints "result: MICROSECONDS us NAME BYTES" for each.
+ * scripts/bench, after 100 calls: by then memory that processes share has been touched.
+ * Prints "result: MICROSECONDS us NAME BYTES" for each.
  * Use: mpirun ... collective_times ROUNDS */
 #include <mpi.h>
 #include <stdio.h>

@@ -60,8 +60,8 @@ class MemoryRegion : public testing::Test {
 
 // ---- closing ------------------------------------------------------------------------------------
 
-// Answers that have not left when the region closes bring its bytes of that time, or an error: not
-// those that the application puts there afterwards.
+// Answers that have not left when the region closes bring the bytes of that time, or an error. The
+// application changes the memory afterwards.
 TEST_F(MemoryRegion, RegionClosesUnderReads_NoReadBringsLaterBytes) {
   constexpr std::size_t kReads = 16;
   constexpr std::ptrdiff_t kBytes = 256 << 10;
