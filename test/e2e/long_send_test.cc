@@ -104,13 +104,16 @@ TEST_P(LongSend, Ses164_SeveralBuffersAtBothEnds) {
 
 TEST_P(LongSend, Ses164_PeekStatesTheWholeLength) {
   send(out_);
-  settle();
   fi_msg_tagged peek{};
   peek.addr = FI_ADDR_UNSPEC;
   peek.tag = kTag;
   peek.context = this;
-  check(static_cast<int>(fi_trecvmsg(target_.get(), &peek, FI_PEEK)), "fi_trecvmsg");
-  EXPECT_EQ(b_.next(a_).length, out_.size());
+  Event found;
+  do {
+    check(static_cast<int>(fi_trecvmsg(target_.get(), &peek, FI_PEEK)), "fi_trecvmsg");
+    found = b_.next(a_);
+  } while (found.error == FI_ENOMSG);
+  EXPECT_EQ(found.length, out_.size());
   receive(in_);
   expect_one_each(out_.size());
 }
