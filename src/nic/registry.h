@@ -27,6 +27,9 @@ struct NicConfig {
   std::uint16_t first_port = kUetUdpPort;  // of kUetUdpPorts
   std::uint32_t receive_buffer_bytes = kSocketBufferBytes;
   std::uint32_t send_buffer_bytes = kSocketBufferBytes;
+  // NICs that this process opens at the same interface from here on, this one among them: each
+  // leaves its share of the receive queues, where the back end has queues, to the next.
+  std::uint32_t sharers = 1;
   std::uint16_t source_ports = 1;  // as UdpOptions::source_ports, where the back end is that
   bool gso = true;                 // segmented sends, where the back end can
   bool gro = true;                 // coalesced receives, where the back end can

@@ -375,34 +375,260 @@ TEST_F(Cores, TwoThreadsReadOneQueue) {
   EXPECT_EQ(memory, (std::array<std::uint64_t, 2>{kRounds, kRounds}));
 }
 
+// ---- triggered operations ----------------------------------------------------------------------
+
+// The counter moves in one engine, the operation leaves through the other.
+class TriggeredCores : public Cores {
+ protected:
+  TriggeredCores() {
+    a_.info->caps |= FI_TRIGGER;
+    for (std::size_t i = 0; i < 2; ++i) {
+      sent_[i] = open_counter();
+      from_[i] = a_.open_endpoint(0);
+      check(fi_ep_bind(from_[i].get(), &sent_[i]->fid, FI_SEND), "bind counter");
+    }
+  }
+  Owned<fid_cntr> open_counter() {
+    Owned<fid_cntr> counter;
+    Side::open(counter, "fi_cntr_open",
+               [&](auto** out) { return fi_cntr_open(a_.domain.get(), nullptr, out, nullptr); });
+    return counter;
+  }
+  void post_receives(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      check(fi_recv(at_[0].get(), &received_[i], 1, nullptr, FI_ADDR_UNSPEC, &received_[i]),
+            "fi_recv");
+    }
+  }
+  // `message` from endpoint `from` when `counter` has reached `threshold`.
+  void send_when(std::size_t from, const char& message, fid_cntr& counter, std::size_t threshold,
+                 fid_cntr* completion = nullptr) {
+    works_.push_back(std::make_unique<Deferred>());
+    Deferred& deferred = *works_.back();
+    deferred.iov = {const_cast<char*>(&message), 1};
+    deferred.op.ep = from_[from].get();
+    deferred.op.msg.msg_iov = &deferred.iov;
+    deferred.op.msg.iov_count = 1;
+    deferred.op.msg.addr = to_[0];
+    deferred.op.flags = FI_COMPLETION;  // the endpoint's counter counts it, too
+    deferred.work.threshold = threshold;
+    deferred.work.triggering_cntr = &counter;
+    deferred.work.completion_cntr = completion;
+    deferred.work.op_type = FI_OP_SEND;
+    deferred.work.op.msg = &deferred.op;
+    check(fi_control(&a_.domain->fid, FI_QUEUE_WORK, &deferred.work), "FI_QUEUE_WORK");
+  }
+  fi_deferred_work& last_work() { return works_.back()->work; }
+  void send_now(std::size_t from, const char& message) {
+    check(fi_send(from_[from].get(), &message, 1, nullptr, to_[0], nullptr), "fi_send");
+  }
+  std::string expect_messages(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(b_.next(a_).error, 0);
+    return std::string(received_.data(), count);
+  }
+
+  struct Deferred {
+    iovec iov{};
+    fi_op_msg op{};
+    fi_deferred_work work{};
+  };
+  std::array<Owned<fid_cntr>, 2> sent_;
+  std::array<char, 256> received_{};
+  std::vector<std::unique_ptr<Deferred>> works_;
+};
+
+TEST_F(TriggeredCores, CounterOfOneEngineReleasesWorkOfTheOther) {
+  post_receives(4);
+  send_when(1, "b"[0], *sent_[0], 1);
+  send_when(0, "c"[0], *sent_[1], 1);
+  send_when(1, "d"[0], *sent_[0], 2);
+  progress();
+  EXPECT_FALSE(b_.poll());
+  send_now(0, "a"[0]);
+  EXPECT_EQ(expect_messages(4), "abcd");
+}
+
+TEST_F(TriggeredCores, ApplicationMovesTheCounter) {
+  post_receives(2);
+  const auto counter = open_counter();
+  send_when(0, "a"[0], *counter, 1);
+  send_when(1, "b"[0], *counter, 2);
+  ASSERT_EQ(fi_cntr_add(counter.get(), 1), 0);
+  EXPECT_EQ(expect_messages(1), "a");
+  ASSERT_EQ(fi_cntr_set(counter.get(), 2), 0);
+  EXPECT_EQ(expect_messages(1), "a");
+  EXPECT_EQ(received_[1], 'b');
+}
+
+// A reader of the last counter of a chain makes the progress of all engines that it needs.
+TEST_F(TriggeredCores, WaitForTheEndOfAChain) {
+  constexpr std::size_t kLinks = 100;
+  post_receives(kLinks + 1);
+  std::vector<Owned<fid_cntr>> counters;
+  for (std::size_t i = 0; i < kLinks; ++i) {
+    fid_cntr& before = i == 0 ? *sent_[0] : *counters.back();
+    counters.push_back(open_counter());
+    send_when((i + 1) % 2, "x"[0], before, 1, counters.back().get());
+  }
+  std::atomic<bool> done{false};
+  std::thread target([&] {
+    while (!done) b_.poll();
+  });
+  send_now(0, "x"[0]);
+  EXPECT_EQ(fi_cntr_wait(counters.back().get(), 1, 60'000), 0);
+  done = true;
+  target.join();
+}
+
+TEST_F(TriggeredCores, CancelledAndFlushedWorkOfAnyEngine) {
+  post_receives(2);
+  for (std::size_t engine = 0; engine < 2; ++engine) {
+    send_when(engine, "x"[0], *sent_[0], 1);
+    EXPECT_EQ(fi_control(&a_.domain->fid, FI_CANCEL_WORK, &last_work()), 0);
+    EXPECT_EQ(fi_control(&a_.domain->fid, FI_CANCEL_WORK, &last_work()), -FI_ENOENT);
+    send_when(engine, "y"[0], *sent_[0], 1);
+  }
+  EXPECT_EQ(fi_control(&a_.domain->fid, FI_FLUSH_WORK, nullptr), 0);
+  send_now(0, "a"[0]);
+  send_now(0, "b"[0]);
+  EXPECT_EQ(expect_messages(2), "ab");
+}
+
+// Each thread uses an endpoint and its counter; the counter releases works of the other thread's
+// endpoint meanwhile, and works that have not been released are cancelled.
+TEST_F(TriggeredCores, ThreadsReleaseEachOthersWork) {
+  constexpr std::size_t kRounds = 120;
+  post_receives(2 * kRounds);
+  for (std::size_t i = 0; i < kRounds; ++i) {
+    for (std::size_t from = 0; from < 2; ++from) send_when(from, "w"[0], *sent_[1 - from], i + 1);
+  }
+  std::atomic<bool> done{false};
+  std::array<std::thread, 2> threads;
+  for (std::size_t number = 0; number < 2; ++number) {
+    threads[number] = std::thread([&, number] {
+      fi_cntr_add(sent_[number].get(), 1);
+      while (!done) {
+        fi_cntr_read(sent_[number].get());
+        const auto& cancelled = works_[works_.size() - 1 - number];
+        fi_control(&a_.domain->fid, FI_CANCEL_WORK, &cancelled->work);
+      }
+    });
+  }
+  // The last work of each endpoint is cancelled, in time or not.
+  expect_messages(2 * kRounds - 2);
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+// ---- two processes -----------------------------------------------------------------------------
+
+// A domain with an endpoint in each of its two engines.
+struct TwoEngines {
+  TwoEngines() {
+    Side::open(second, "fi_endpoint", [&](auto** out) {
+      return fi_endpoint(node.domain.get(), node.info.get(), out, nullptr);
+    });
+    check(fi_ep_bind(second.get(), &node.av->fid, 0), "bind AV");
+    check(fi_ep_bind(second.get(), &node.cq->fid, FI_TRANSMIT | FI_RECV), "bind CQ");
+    check(fi_enable(second.get()), "fi_enable");
+    require(udp_port(Side::name_of(*second)) != udp_port(node.name()), "one engine has both");
+  }
+  fid_ep& endpoint(std::size_t i) const { return i == 0 ? *node.ep : *second; }
+
+  Node node;
+  Owned<fid_ep> second;
+};
+
+// Each endpoint of one process with each of the other: messages, writes and reads, of one packet
+// and of many. Over every NIC and with transport security, where a run sets it.
+void meet_all(Channel& channel, std::uint64_t seed) {
+  constexpr std::size_t kBytes = 50'000;
+  TwoEngines mine;
+  Node& node = mine.node;
+  std::array<std::vector<std::byte>, 4> arrived;
+  std::vector<std::byte> memory(4 * kBytes);
+  const Region region = node.expose(memory.data(), memory.size(), 7);
+  channel.send(RemoteRegion{region.address, region.key});
+  const auto remote = channel.receive<RemoteRegion>(&node);
+  std::array<fi_addr_t, 2> peers{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    channel.send_bytes(Side::name_of(mine.endpoint(i)));
+    peers[i] = node.insert(channel.receive_bytes(&node));
+  }
+  for (std::size_t pair = 0; pair < 4; ++pair) {
+    arrived[pair].resize(kBytes);
+    node.post("fi_trecv", [&] {
+      return fi_trecv(&mine.endpoint(pair / 2), arrived[pair].data(), kBytes, nullptr,
+                      FI_ADDR_UNSPEC, pair, 0, nullptr);
+    });
+  }
+  channel.meet(&node);
+  std::vector<std::byte> out(kBytes);
+  std::vector<std::byte> back(kBytes);
+  fill_pattern(out, seed);
+  for (std::size_t pair = 0; pair < 4; ++pair) {
+    fid_ep& from = mine.endpoint(pair % 2);
+    const fi_addr_t to = peers[pair / 2];
+    node.post("fi_tsend",
+              [&] { return fi_tsend(&from, out.data(), kBytes, nullptr, to, pair, nullptr); });
+  }
+  node.drain(8, "messages");
+  for (std::size_t pair = 0; pair < 4; ++pair) {
+    fid_ep& from = mine.endpoint(pair % 2);
+    const fi_addr_t to = peers[pair / 2];
+    const std::uint64_t at = remote.address + pair * kBytes;
+    node.post("fi_write", [&] {
+      return fi_write(&from, out.data(), kBytes, nullptr, to, at, remote.key, nullptr);
+    });
+    node.drain(1, "a write");
+    node.post("fi_read", [&] {
+      return fi_read(&from, back.data(), kBytes, nullptr, to, at, remote.key, nullptr);
+    });
+    node.drain(1, "a read");
+    require_pattern(back, seed, "a read");
+  }
+  channel.meet(&node);
+  node.see_memory();
+  const std::uint64_t other = 3 - seed;
+  for (std::size_t pair = 0; pair < 4; ++pair) {
+    require_pattern(arrived[pair], other, "a message");
+    require_pattern(std::span(memory).subspan(pair * kBytes, kBytes), other, "a write");
+  }
+  channel.meet(&node);
+}
+
+TEST(CoresOfTwoProcesses, EachEngineReachesEach) {
+  const Environment two = {{"FI_UET_CORES", "2"}};
+  ChannelPair wire;
+  Process left("left", two, [&] { meet_all(wire.left, 1); });
+  Process right("right", two, [&] { meet_all(wire.right, 2); });
+  EXPECT_EQ(wait_for_all({&left, &right}), "");
+}
+
 // ---- refusals ----------------------------------------------------------------------------------
 
-int open_domain(const char* variable, const char* value, std::uint64_t capabilities) {
-  const Variable cores("FI_UET_CORES", "2");
+// With the back end `nic`, unless that is nullptr.
+int open_domain(const char* cores, const char* nic) {
   const std::unique_ptr<fi_info, Node::FreeInfo> hints(fi_allocinfo());
   hints->fabric_attr->prov_name = strdup(provider().c_str());
-  hints->caps = capabilities;
-  hints->domain_attr->mr_mode = FI_MR_HMEM;
   fi_info* found = nullptr;
   check(fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", nullptr, FI_SOURCE, hints.get(), &found),
         "fi_getinfo");
   const std::unique_ptr<fi_info, Node::FreeInfo> info(found);
-  const Variable other(variable, value);
+  if (nic != nullptr) {
+    free(info->nic->device_attr->driver);
+    info->nic->device_attr->driver = strdup(nic);
+  }
+  const Variable number("FI_UET_CORES", cores);
   return open_and_close_domain(*info);
 }
 
 TEST(CoresOfDomain, RefusesWhatNeedsOneEngine) {
-  EXPECT_EQ(open_domain("FI_UET_ENGINE", "process", 0), -FI_EOPNOTSUPP);
-  EXPECT_EQ(open_domain("FI_UET_TSS", "require", 0), -FI_EOPNOTSUPP);
-  EXPECT_EQ(open_domain("FI_UET_ENGINE", "caller", FI_HMEM), -FI_EOPNOTSUPP);
-  EXPECT_EQ(open_domain("FI_UET_ENGINE", "thread", 0), 0);
-  EXPECT_EQ(open_domain("FI_UET_CORES", "65", 0), -FI_EINVAL);
-  EXPECT_EQ(open_domain("FI_UET_CORES", "none", 0), -FI_EINVAL);
-}
-
-TEST_F(Cores, TriggeredWorkIsRefused) {
-  fi_deferred_work work{};
-  EXPECT_EQ(fi_control(&a_.domain->fid, FI_QUEUE_WORK, &work), -FI_EOPNOTSUPP);
+  EXPECT_EQ(open_domain("2", "dpdk:net_ring"), -FI_EOPNOTSUPP);
+  EXPECT_EQ(open_domain("2", "packet:native"), -FI_EOPNOTSUPP);
+  EXPECT_EQ(open_domain("2", nullptr), 0);
+  EXPECT_EQ(open_domain("65", nullptr), -FI_EINVAL);
+  EXPECT_EQ(open_domain("none", nullptr), -FI_EINVAL);
 }
 
 }  // namespace

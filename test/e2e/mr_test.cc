@@ -177,6 +177,9 @@ TEST_F(MemoryRegion, CountersCountWhatTouchesTheRegion) {
   EXPECT_EQ(a_.next(b_).error, 0);
   ASSERT_EQ(fi_writedata(ep_.get(), "y", 1, nullptr, 9, to_, 0, kKey, nullptr), 0);
   EXPECT_EQ(a_.next(b_).error, 0);
+  // An engine in another process may tell the target later than the initiator.
+  fi_cntr_wait(writes.get(), 4, 60'000);
+  fi_cntr_wait(reads.get(), 2, 60'000);
   EXPECT_EQ(fi_cntr_read(writes.get()), 4U) << "two writes, two atomics";
   EXPECT_EQ(fi_cntr_read(reads.get()), 2U) << "a read, a fetch";
 }
@@ -192,6 +195,7 @@ TEST_F(MemoryRegion, ManyPacketsCountAsOneOperation) {
   ASSERT_EQ(fi_write(ep_.get(), source.data(), source.size(), nullptr, to_, 0, kKey, nullptr), 0);
   EXPECT_EQ(a_.next(b_).error, 0);
   EXPECT_EQ(large, source);
+  fi_cntr_wait(writes.get(), 1, 60'000);
   EXPECT_EQ(fi_cntr_read(writes.get()), 1U);
 }
 
@@ -285,6 +289,7 @@ TEST_F(RmaEventMode, RegionsWithCountersWaitForThem) {
   ASSERT_EQ(fi_mr_enable(mr.get()), 0);
   EXPECT_EQ(fi_mr_bind(mr.get(), &counter->fid, FI_REMOTE_READ), -FI_EOPBADSTATE);
   EXPECT_EQ(write(to_, kKey + 1), 0);
+  fi_cntr_wait(counter.get(), 1, 60'000);
   EXPECT_EQ(fi_cntr_read(counter.get()), 1U);
 }
 

@@ -143,8 +143,7 @@ int Tenant::open_engine(const prov::OpenRequest& request, std::string& why) {
   if (result != 0) return result;
   auto engine = std::make_unique<prov::Engine>(*params, FI_THREAD_SAFE, false);
   prov::OpenedNic opened;
-  result = prov::open_nic(*info, *params, "uet_engine", prov::PortChoice::Named,
-                          protection.of_nic(), opened);
+  result = prov::open_nic(*info, *params, "uet_engine", {}, protection.of_nic(), opened);
   if (result != 0) return result;
   const char* const name = info->domain_attr->name;
   engine->keep(std::move(protection.security));
@@ -345,6 +344,7 @@ Result<void> Tenant::handle_region(const ControlRequest& request) UET_NO_THREAD_
       ri::MemoryRegion* const region = table.find(Rkey{asked.key});
       if (region == nullptr) return Error::NotFound;
       const ri::MemoryRegion changed = prov::region_of(asked);
+      region->access = changed.access;
       region->ri = changed.ri;
       region->pid = changed.pid;
       region->ri_count = changed.ri_count;

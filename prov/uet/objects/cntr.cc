@@ -138,21 +138,25 @@ std::uint64_t Cntr::read_errors() noexcept {
 
 // A thread that waits for a value also wakes when the number of errors changes.
 void Cntr::change(std::uint64_t value, bool good, bool adds) noexcept {
+  const WriterGuard guard(writers_lock_);
   std::atomic<std::uint64_t>& number = good ? value_ : errors_;
   number = adds ? number + value : value;
   (good ? polled_.value : polled_.errors) = number.load();
   errors_read_ = std::min(errors_read_.load(), errors());
   waiter_.notify(good ? this->value() : UINT64_MAX);
-  if (!waiting_.empty()) engine_.works().moved(*this);
+  if (!waiting_.empty()) WorkQueue::moved(*this);
 }
 
-// No work waits for counters of several engines.
 int Cntr::change_by_call(std::uint64_t value, bool good, bool adds) noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
-  const bool several = read_.several();
-  const Guard guard(several ? lock_ : engine_.lock());
+  if (read_.several()) {
+    change(value, good, adds);
+    read_.run_works();
+    return 0;
+  }
+  const Guard guard(engine_.lock());
   change(value, good, adds);
-  if (!several) engine_.works().run();
+  engine_.works().run();
   return 0;
 }
 

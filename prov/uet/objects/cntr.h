@@ -38,7 +38,9 @@ class alignas(64) Cntr final : public fid_cntr {
   std::uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
   // Work that waits for its values.
   WorkList& waiting() { return waiting_; }
-  // fi_cntr_add (or fi_cntr_set, unless `adds`) for successes or errors.
+  // For WriterGuard.
+  Lock* writers_lock() { return writers_lock_; }
+  // fi_cntr_add (or fi_cntr_set, unless `adds`) for successes or errors; takes lock_ itself.
   void change(std::uint64_t value, bool good, bool adds) noexcept;
 
   // An operation of so many bytes ended.
@@ -51,7 +53,7 @@ class alignas(64) Cntr final : public fid_cntr {
       errors_.store(errors() + 1, std::memory_order_release);
       waiter_.notify();
     }
-    if (!waiting_.empty()) engine_.works().moved(*this);
+    if (!waiting_.empty()) WorkQueue::moved(*this);
   }
 
   // So many bytes of an operation that has not ended: a counter of bytes counts them now.

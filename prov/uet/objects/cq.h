@@ -44,8 +44,8 @@ class Cq final : public fid_cq {
 
   const Engines& engines() const { return read_.all(); }
   References& references() { return references_; }
-  // An endpoint of this engine is bound. With its lock.
-  void report_for(const Engine& engine) noexcept { read_.add(engine); }
+  // Endpoints that are bound add their engines.
+  ReadEngines& readers() { return read_; }
 
   // All below with the lock of an engine; if there are several, what changes takes lock_ as well.
   // Reserves one entry; false if there is no memory, or more than kMostEntries are waiting.

@@ -31,18 +31,12 @@ namespace {
 // Why a domain with these settings cannot have several engines, with the remedy; nullptr: it can.
 const char* refuse_cores(const fi_info& info, const Params& params) {
   if (params.cores == 1) return nullptr;
-  if (params.engine == EngineMode::Process)
-    return "not with FI_UET_ENGINE=process; use thread or caller";
-  if (params.tss != TssMode::Off) return "not with FI_UET_TSS; open one domain for each core";
-  if ((info.caps & FI_HMEM) != 0) return "not with FI_HMEM; open one domain for each core";
   const bool named = info.nic != nullptr && info.nic->device_attr != nullptr &&
                      info.nic->device_attr->driver != nullptr;
   const std::string nic = named ? info.nic->device_attr->driver : params.nic;
-  if (nic != "udp" && nic != "packet")
-    return "the back end has one queue for each process; use FI_UET_NIC=udp or packet";
-  const char* const name = info.domain_attr->name;
-  if (name != nullptr && std::strchr(name, '+') != nullptr)
-    return "not with several interfaces; name one in FI_UET_IFACE";
+  if (nic.starts_with("dpdk")) return "a process has one port of DPDK; use another FI_UET_NIC";
+  if (nic.find("native") != std::string::npos)
+    return "the native form has no ports, which tell engines apart; leave out native";
   return nullptr;
 }
 
@@ -56,19 +50,13 @@ int domain_control(fid* fid, int command, void* argument) noexcept {
   Domain& domain = Domain::from(fid);
   if (domain.engine().dead()) return -FI_EOPNOTSUPP;
   auto* work = static_cast<fi_deferred_work*>(argument);
-  if (command == FI_QUEUE_WORK && domain.engines().several()) {
-    FI_WARN(&provider, FI_LOG_DOMAIN,
-            "fi_control: FI_QUEUE_WORK: not with FI_UET_CORES above 1; open one domain for each "
-            "core\n");
-    return -FI_EOPNOTSUPP;
-  }
   switch (command) {
     case FI_QUEUE_WORK:
       return work != nullptr ? domain.engine().works().queue(*work) : -FI_EINVAL;
     case FI_CANCEL_WORK:
-      return work != nullptr ? domain.engine().works().cancel(*work) : -FI_EINVAL;
+      return work != nullptr ? domain.engines().cancel_work(*work) : -FI_EINVAL;
     case FI_FLUSH_WORK:
-      return domain.engine().works().flush(work);
+      return domain.engines().flush_work(work);
     case FI_MAP_RAW_MR:
       return map_raw_key(*static_cast<const struct fi_mr_map_raw*>(argument));
     case FI_UNMAP_KEY:
@@ -185,7 +173,12 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, Domain*& ou
 int Domain::open_engines(const fi_info& info, const fi_info& at, Protection& protection) {
   int result = 0;
   for (std::size_t number = 0; result == 0 && number < engines_.size(); ++number) {
-    result = open_engine(info, at, engines_.at(number), protection);
+    Engine& engine = engines_.at(number);
+    if (number > 0 && secured_) {  // a FEP has keys and packet counters of its own
+      Params adapted = engine.params();
+      result = open_protection(info, adapted, "fi_domain", protection);
+    }
+    if (result == 0) result = open_engine(info, at, engine, protection);
     if (result == 0) engines_.note_open();
   }
   if (result != 0) engines_.close();
@@ -197,10 +190,12 @@ int Domain::open_engine(const fi_info& info, const fi_info& at, Engine& engine,
   const Params& params = engine.params();
   OpenedNic opened;
   const bool connected = info.ep_attr != nullptr && info.ep_attr->type == FI_EP_MSG;
-  const PortChoice port = engine.place().number > 0 ? PortChoice::Any
-                          : connected               ? PortChoice::NamedOrAny
-                                                    : PortChoice::Named;
-  const int result = open_nic(at, params, "fi_domain", port, protection.of_nic(), opened);
+  const std::size_t number = engine.place().number;
+  const NicPlace place{.port = number > 0  ? PortChoice::Any
+                               : connected ? PortChoice::NamedOrAny
+                                           : PortChoice::Named,
+                       .sharers = static_cast<std::uint32_t>(engines_.size() - number)};
+  const int result = open_nic(at, params, "fi_domain", place, protection.of_nic(), opened);
   if (result != 0) return result;
   format_ = opened.format;
   const auto interfaces = usable_interfaces(params);
@@ -246,12 +241,6 @@ int Domain::bind(struct fid& other, std::uint64_t flags) {
     return -FI_EINVAL;
   }
   const bool asks_events = (flags & FI_UET_FABRIC_EVENTS) != 0;
-  if (asks_events && engines_.several()) {
-    FI_WARN(&provider, FI_LOG_DOMAIN,
-            "fi_domain_bind: FI_UET_FABRIC_EVENTS: not for a domain with FI_UET_CORES above 1; "
-            "bind the EQ to its endpoints\n");
-    return -FI_EOPNOTSUPP;
-  }
   if (!eqs_.empty()) {
     FI_WARN(&provider, FI_LOG_DOMAIN,
             "fi_domain_bind: domain: an EQ is bound already; bind one only\n");
@@ -265,7 +254,15 @@ int Domain::bind(struct fid& other, std::uint64_t flags) {
   }
   eqs_ = std::move(bindings);
   if ((flags & kRegMr) != 0) registration_eq_ = &eq;
-  return asks_events ? eqs_.front()->ask_events(fid, nullptr, format_) : 0;
+  if (!asks_events) return 0;
+  // The interface is the same for all engines: the first one reports it.
+  for (const auto& binding : eqs_) {
+    const EventKinds kinds = binding == eqs_.front() ? EventKinds::All : EventKinds::Peers;
+    if (const int result = binding->ask_events(fid, nullptr, format_, kinds); result != 0) {
+      return result;
+    }
+  }
+  return 0;
 }
 
 void Domain::registered(fid_mr& mr) {

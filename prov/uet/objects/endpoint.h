@@ -100,9 +100,8 @@ class Endpoint final {
   int set_option(int name, const void* value, std::size_t length) noexcept;
   ssize_t cancel(void* operation_context) noexcept;
 
-  // FI_COMPLETION unless completions of this side are selective; fixed from fi_enable on.
-  std::uint64_t tx_always() const { return bindings_.tx_always(); }
-  std::uint64_t rx_always() const { return bindings_.rx_always(); }
+  // Fixed from fi_enable on.
+  EpBindings& bindings() { return bindings_; }
   const ReceiveSettings& receive_settings() const { return options_.receive(); }
 
   // Ends an operation that was never posted as if it had been cancelled; with the domain's lock.

@@ -32,14 +32,18 @@ class EndpointFid final : public fid_ep {
 
   // Flags of calls that carry none of their own (fi_send ...): the handle's op_flags, and
   // FI_COMPLETION unless completions are selective.
-  std::uint64_t tx_flags() const { return tx_op_flags_ | endpoint_->tx_always(); }
-  std::uint64_t rx_flags() const { return rx_op_flags_ | endpoint_->rx_always(); }
+  std::uint64_t tx_flags() const { return tx_op_flags_ | endpoint_->bindings().tx_always(); }
+  std::uint64_t rx_flags() const { return rx_op_flags_ | endpoint_->bindings().rx_always(); }
   std::uint64_t tagged_rx_flags() const {
     return endpoint_->receive_settings().tagged_defaults(rx_flags());
   }
   // The same for the ...msg calls, which bring their flags along.
-  std::uint64_t tx_msg_flags(std::uint64_t flags) const { return flags | endpoint_->tx_always(); }
-  std::uint64_t rx_msg_flags(std::uint64_t flags) const { return flags | endpoint_->rx_always(); }
+  std::uint64_t tx_msg_flags(std::uint64_t flags) const {
+    return flags | endpoint_->bindings().tx_always();
+  }
+  std::uint64_t rx_msg_flags(std::uint64_t flags) const {
+    return flags | endpoint_->bindings().rx_always();
+  }
   // Calls of the inject family never write an entry on success.
   std::uint64_t inject_flags() const {
     return (tx_op_flags_ & ~static_cast<std::uint64_t>(FI_COMPLETION)) | FI_INJECT;

@@ -100,7 +100,7 @@ bool Engine::prepare_sleep() {
 int Engine::subscribe(EventSubscriber& subscriber) noexcept {
   const bool watched = events_.fd() >= 0;
   if (const int result = events_.add(subscriber, interface_); result != 0) return result;
-  if (!watched && !watch(activity_, events_.fd())) {
+  if (!watched && events_.fd() >= 0 && !watch(activity_, events_.fd())) {
     events_.remove(subscriber);
     return -FI_ENOMEM;
   }
@@ -131,6 +131,8 @@ int Engine::open(std::unique_ptr<nic::Nic> nic, bool thread, EngineLink* link,
     if (opened && params_.stats.when == StatsDump::When::Signal) stats_signal_.subscribe();
     if (opened) activity_ = open_epoll(timer_.get(), stats_signal_.fd());
     if (!activity_.valid()) result = -errno;
+    if (result == 0 && place_.siblings != nullptr) result = works_.serve_several();
+    if (result == 0 && works_.fd() >= 0 && !watch(activity_, works_.fd())) result = -FI_ENOMEM;
   }
   if (result == 0) {
     const nic::NoCancel no_cancel;

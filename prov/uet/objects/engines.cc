@@ -67,6 +67,20 @@ bool Engines::progress_others(const Engine& but) noexcept {
   return busy;
 }
 
+int Engines::cancel_work(const fi_deferred_work& work) noexcept {
+  for (const auto& engine : engines_) {
+    if (const int result = engine->works().cancel(work); result != -FI_ENOENT) return result;
+  }
+  return -FI_ENOENT;
+}
+
+int Engines::flush_work(const fi_deferred_work* work) noexcept {
+  for (const auto& engine : engines_) {
+    if (const int result = engine->works().flush(work); result != 0) return result;
+  }
+  return 0;
+}
+
 // As Engine::linger(), for all at a time.
 template <class Done>
 void Engines::linger(Done done) noexcept {
@@ -149,6 +163,14 @@ void ReadEngines::yield() noexcept {
   sched_yield();
   const Duration away = clock_now() - before;
   for_each([&](Engine& engine) { engine.patience().came_back(away); });
+}
+
+void ReadEngines::run_works() noexcept {
+  for (const auto& engine : engines_) {
+    if (!engine->works().has_arrivals()) continue;
+    const Guard guard(engine->lock());
+    engine->works().run();
+  }
 }
 
 int ReadEngines::activity() noexcept {

@@ -47,6 +47,9 @@ class Engines {
   int need_thread() noexcept;
   // A pass of each but one, which the caller has no lock of; true if there was work.
   bool progress_others(const Engine& but) noexcept;
+  // As those of WorkQueue, for all.
+  int cancel_work(const fi_deferred_work& work) noexcept;
+  int flush_work(const fi_deferred_work* work) noexcept;
   // As Engine::close, for all that are open at a time: endpoints of one may have peers at another.
   void close() noexcept;
 
@@ -126,6 +129,8 @@ class ReadEngines {
   // should yield if it has found nothing.
   bool progress(Time now) noexcept;
   void yield() noexcept;
+  // Posts the works that a counter has just released; the caller has no lock.
+  void run_works() noexcept;
   // For a caller about to sleep, without a lock: readable when one of the engines needs progress;
   // sets their timers.
   int activity() noexcept;

@@ -34,7 +34,7 @@ int EpBindings::bind_cq(Cq& cq, std::uint64_t flags) {
         "fi_ep_bind: endpoint: the CQ cannot hold the operations posted already; bind it earlier");
   }
   holds_.emplace_back(cq.references());
-  cq.report_for(engine_);
+  cq.readers().add(engine_);
   const std::uint64_t always = (flags & FI_SELECTIVE_COMPLETION) != 0 ? 0 : FI_COMPLETION;
   if (tx) {
     tx_cq_ = &cq;
@@ -77,6 +77,15 @@ int EpBindings::bind_counter(Cntr& counter, std::uint64_t flags) {
     if ((flags & kBits[i]) != 0) counters_[i] = &counter;
   }
   return 0;
+}
+
+void EpBindings::serve_all_engines() noexcept {
+  for (Cq* const queue : {tx_cq_, rx_cq_}) {
+    if (queue != nullptr) queue->readers().add_all();
+  }
+  for (Cntr* const counter : counters_) {
+    if (counter != nullptr) counter->count_for_all();
+  }
 }
 
 void EpBindings::return_all() noexcept {

@@ -94,6 +94,8 @@ class EpBindings {
     finish_rx();
     if (rx_cq_ != nullptr) rx_cq_->release();
   }
+  // From now on readers of all queues and counters make the progress of all engines of the domain.
+  void serve_all_engines() noexcept;
   // The endpoint ends: gives back all slots.
   void return_all() noexcept;
 

@@ -84,10 +84,6 @@ inline int may_defer(const EpState& state) noexcept {
   if (!state.enabled)
     return refuse_endpoint(-FI_EOPBADSTATE,
                            "fi_sendmsg, fi_recvmsg: endpoint: not enabled; call fi_enable first");
-  if (state.engine.place().siblings != nullptr)
-    return refuse_endpoint(-FI_EOPNOTSUPP,
-                           "fi_sendmsg, fi_recvmsg: endpoint: FI_TRIGGER: not with FI_UET_CORES "
-                           "above 1; open one domain for each core");
   if ((state.caps & FI_TRIGGER) != 0) return 0;
   return refuse_endpoint(
       -FI_EINVAL,

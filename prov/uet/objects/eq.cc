@@ -244,12 +244,13 @@ void EqBinding::reset() noexcept UET_NO_THREAD_ANALYSIS {
   hold_ = Hold();
 }
 
-int EqBinding::ask_events(struct fid& fid, const AvFid* const* av,
-                          const AddressFormat& format) noexcept {
+int EqBinding::ask_events(struct fid& fid, const AvFid* const* av, const AddressFormat& format,
+                          EventKinds kinds) noexcept {
   events_.eq = eq_;
   events_.fid = &fid;
   events_.av = av;
   events_.format = format;
+  events_.kinds = kinds;
   if (engine_->params().keep_alive_ms > 0) {  // PDS-234
     if (const int result = engine_->need_thread(); result != 0) return result;
   }

@@ -88,7 +88,8 @@ class EqBinding {
   int open(Eq& eq, Engine& engine) noexcept;
   // After open(): the EQ gets the events of the fabric, in the name of `fid`; `av` as in
   // EventSubscriber. 0 or a negative fi_errno. Not with the domain's lock.
-  int ask_events(struct fid& fid, const AvFid* const* av, const AddressFormat& format) noexcept;
+  int ask_events(struct fid& fid, const AvFid* const* av, const AddressFormat& format,
+                 EventKinds kinds = EventKinds::All) noexcept;
   // nullptr: none is bound.
   Eq* eq() const { return eq_; }
 

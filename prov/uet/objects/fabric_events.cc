@@ -32,7 +32,7 @@ void tell_all(List& subscribers, Tell tell) noexcept {
 }  // namespace
 
 int FabricEvents::add(EventSubscriber& subscriber, const std::string& interface) noexcept {
-  if (link_.fd() < 0) {
+  if (link_.fd() < 0 && subscriber.kinds == EventKinds::All) {
     if (const int error = link_.open(interface); error != 0) {
       FI_WARN(&provider, FI_LOG_EQ, "FI_UET_FABRIC_EVENTS: interface %s cannot be watched: %s\n",
               interface.c_str(), std::strerror(error));
@@ -87,7 +87,9 @@ void FabricEvents::look_now(Time now) noexcept {
   const std::optional<bool> up = link_.changed();
   if (!up) return;
   FI_WARN(&provider, FI_LOG_DOMAIN, "the interface is %s\n", *up ? "up again" : "down");
-  tell_all(subscribers_, [&](const EventSubscriber& to) { tell_link(to, *up); });
+  tell_all(subscribers_, [&](const EventSubscriber& to) {
+    if (to.kinds == EventKinds::All) tell_link(to, *up);
+  });
 }
 
 }  // namespace uet::prov

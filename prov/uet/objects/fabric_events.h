@@ -21,12 +21,16 @@ class AvFid;
 class Eq;
 struct EventSubscriberTag;
 
+// Events of peers, or of the interface, too.
+enum class EventKinds : std::uint8_t { All, Peers };
+
 // One binding. It is removed before the EQ or the AV ends.
 struct EventSubscriber : ListNode<EventSubscriberTag> {
   Eq* eq = nullptr;
   struct fid* fid = nullptr;         // the endpoint or domain
   const AvFid* const* av = nullptr;  // where the AV of the endpoint is named; nullptr: a domain
   AddressFormat format;
+  EventKinds kinds = EventKinds::All;
 };
 
 // Of one domain, with its lock.

@@ -5,6 +5,7 @@
 #include "objects/mr_fid.h"
 
 #include <fcntl.h>
+#include <algorithm>
 
 #include <cstring>
 #include <memory>
@@ -240,39 +241,45 @@ int Mr::enter_under_key(const ri::MemoryRegion& region,
       return added.error() == Error::Invalid ? -FI_EKEYREJECTED : to_fi_errno(added.error());
     }
   }
-  int result = enter_in_engine(region);
-  if (result == 0) result = enter_in_siblings(region);
+  const int result = enter_in_all(region);
   entered_ = result == 0;
   return result;
 }
 
-// Peers of all endpoints of the domain reach it by the one key.
-int Mr::enter_in_siblings(const ri::MemoryRegion& region) UET_NO_THREAD_ANALYSIS {
-  for (std::size_t number = 1; number < engines_.size(); ++number) {
-    const auto adopted = engines_.at(number).fep().regions().adopt(region, Rkey{key});
-    if (adopted) continue;
+// Peers of all endpoints of the domain reach it by the one key, which the first engine has. 0 or a
+// negative fi_errno; then no engine has it.
+int Mr::enter_in_all(const ri::MemoryRegion& region) UET_NO_THREAD_ANALYSIS {
+  for (std::size_t number = 0; number < engines_.size(); ++number) {
+    Engine& engine = engines_.at(number);
+    if (number > 0) {
+      const auto adopted = engine.fep().regions().adopt(region, Rkey{key});
+      if (!adopted) {
+        while (number-- > 0) remove_from(engines_.at(number));
+        return refuse_mr(
+            to_fi_errno(adopted.error()),
+            "fi_mr_reg: region: refused by an engine of FI_UET_CORES; close other regions");
+      }
+    }
+    EngineLink* const link = engine.link();
+    const Result<void> added =
+        link != nullptr ? link->requests().add_region(region, Rkey{key}) : Result<void>();
+    if (added) continue;
+    remove_from_fep(engine);
     while (number-- > 0) remove_from(engines_.at(number));
-    return refuse_mr(
-        to_fi_errno(adopted.error()),
-        "fi_mr_reg: region: refused by an engine of FI_UET_CORES; close other regions");
+    return refuse_mr(to_fi_errno(added.error()),
+                     "fi_mr_reg: region: refused by the engine; look at the output of uet_engine");
   }
   return 0;
 }
 
 void Mr::remove_from(Engine& engine) UET_NO_THREAD_ANALYSIS {
-  [[maybe_unused]] const auto removed = engine.fep().regions().remove(Rkey{key});
-  UET_ASSERT(removed.ok());
+  if (EngineLink* const link = engine.link()) link->requests().remove_region(Rkey{key});
+  remove_from_fep(engine);
 }
 
-// With the lock, as entering it here. 0 or a negative fi_errno; then it is not entered here either.
-int Mr::enter_in_engine(const ri::MemoryRegion& region) UET_NO_THREAD_ANALYSIS {
-  EngineLink* const link = engine_.link();
-  if (link == nullptr) return 0;
-  const Result<void> added = link->requests().add_region(region, Rkey{key});
-  if (added) return 0;
-  remove_from(engine_);
-  return refuse_mr(to_fi_errno(added.error()),
-                   "fi_mr_reg: region: refused by the engine; look at the output of uet_engine");
+void Mr::remove_from_fep(Engine& engine) UET_NO_THREAD_ANALYSIS {
+  [[maybe_unused]] const auto removed = engine.fep().regions().remove(Rkey{key});
+  UET_ASSERT(removed.ok());
 }
 
 // fi_mr(3), base_mr: whose memory it is follows from the base; bounds and rights are its own.
@@ -316,8 +323,23 @@ void Mr::tell_nic(const fi_mr_attr& attr) {
   if (base_ == nullptr || length_ == 0) return;
   if (hmem_ != nullptr) return tell_nic_of_device(attr);
   if (!engine_.nic().caps().reads_registered_memory) return;
-  const Guard guard(engine_.lock(), engine_.lock().called_out());
-  nic_memory_ = engine_.nic().register_memory({base_, length_});
+  register_in_nics([&](nic::Nic& nic) { return nic.register_memory({base_, length_}); });
+}
+
+// True: the NIC of each engine has accepted the memory. `call` returns 0 if it has not.
+template <class Register>
+bool Mr::register_in_nics(Register call) {
+  const AllLocks guard(engines_, engine_.lock().called_out());
+  for (const auto& engine : engines_) nic_memory_.push_back(call(engine->nic()));
+  return std::find(nic_memory_.begin(), nic_memory_.end(), 0U) == nic_memory_.end();
+}
+
+// With all locks.
+void Mr::forget_in_nics() {
+  for (std::size_t number = 0; number < nic_memory_.size(); ++number) {
+    if (nic_memory_[number] != 0) engines_.at(number).nic().forget_memory(nic_memory_[number]);
+  }
+  nic_memory_.clear();
 }
 
 // Likewise. If the NIC refuses the dmabuf, sends are copied by the driver. A part of another region
@@ -337,9 +359,10 @@ void Mr::tell_nic_of_device(const fi_mr_attr& attr) {
     range.fd = exported.get();
   }
   if (range.fd < 0) return;
-  const Guard guard(engine_.lock(), engine_.lock().called_out());
-  nic_memory_ = engine_.nic().register_device_memory(range);
-  if (nic_memory_ == 0) {
+  const auto accept = [&](nic::Nic& nic) { return nic.register_device_memory(range); };
+  if (!register_in_nics(accept)) {
+    const AllLocks guard(engines_, engine_.lock().called_out());
+    forget_in_nics();
     FI_INFO(&provider, FI_LOG_MR, "the NIC refuses a dmabuf: its bytes are copied\n");
     return;
   }
@@ -349,11 +372,10 @@ void Mr::tell_nic_of_device(const fi_mr_attr& attr) {
 
 int Mr::close() noexcept {
   if (parts_.any()) return -FI_EBUSY;
-  if ((entered_ || nic_memory_ != 0) && !engine_.dead()) {
+  if ((entered_ || !nic_memory_.empty()) && !engine_.dead()) {
     const AllLocks guard(engines_, engine_.lock().called_out());
-    if (nic_memory_ != 0) engine_.nic().forget_memory(nic_memory_);
+    forget_in_nics();
     if (entered_) {
-      if (EngineLink* const link = engine_.link()) link->requests().remove_region(Rkey{key});
       for (const auto& engine : engines_) remove_from(*engine);
     }
   }

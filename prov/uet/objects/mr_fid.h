@@ -8,6 +8,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "compat.h"
 #include "hmem/dmabuf.h"
@@ -73,11 +74,14 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   int find_key(const fi_mr_attr& attr, std::optional<JobId>& job);
   int enter(const fi_mr_attr& attr);
   int enter_under_key(const ri::MemoryRegion& region, std::uint64_t requested_key);
-  int enter_in_engine(const ri::MemoryRegion& region);
-  int enter_in_siblings(const ri::MemoryRegion& region);
+  int enter_in_all(const ri::MemoryRegion& region);
   void remove_from(Engine& engine);
+  void remove_from_fep(Engine& engine);
   void tell_nic(const fi_mr_attr& attr);
   void tell_nic_of_device(const fi_mr_attr& attr);
+  template <class Register>
+  bool register_in_nics(Register call);
+  void forget_in_nics();
   int bind_counter(Cntr& counter, std::uint64_t flags);
   int bind_endpoint(Engine& engine, const ri::ContextName& first, std::size_t count,
                     std::uint64_t flags);
@@ -99,8 +103,9 @@ class Mr final : public fid_mr, public ri::AccessObserver {
   std::uint64_t base_address_ = 0;  // what peers give for the first byte
   bool entered_ = false;            // in the table: a peer can reach it
   bool enabled_ = false;
-  bool bound_ = false;            // to an endpoint
-  std::uint64_t nic_memory_ = 0;  // Nic::register_memory
+  bool bound_ = false;  // to an endpoint
+  // Nic::register_memory and register_device_memory of each engine; empty: the NICs were not told.
+  std::vector<std::uint64_t> nic_memory_;
   Cntr* remote_read_ = nullptr;
   Cntr* remote_write_ = nullptr;
 };

@@ -117,12 +117,13 @@ std::vector<nic::Interface> rails_of(const fi_info& info) {
 
 // The NIC is the engine's.
 int open_link(const fi_info& info, const Params& params, const av::UetAddress& source,
-              const char* caller, bool any_port, OpenedNic& out) {
+              const char* caller, PortChoice port, OpenedNic& out) {
   std::unique_ptr<EngineLink> link;
   std::string message;
   FepAddress at{.ip = source.fabric_address, .port = source.udp_port};
+  if (port == PortChoice::Any) at.port = 0;
   int result = EngineLink::open(info, params, at, link, message);
-  if (result == -FI_EADDRINUSE && any_port && at.port != 0) {
+  if (result == -FI_EADDRINUSE && port == PortChoice::NamedOrAny && at.port != 0) {
     message.clear();
     at.port = 0;
     result = EngineLink::open(info, params, at, link, message);
@@ -192,8 +193,9 @@ int open_protection(const fi_info& info, Params& params, const char* caller, Pro
   return 0;
 }
 
-int open_nic(const fi_info& info, const Params& params, const char* caller, PortChoice port,
+int open_nic(const fi_info& info, const Params& params, const char* caller, const NicPlace& place,
              const NicSecurity& security, OpenedNic& out) {
+  const PortChoice port = place.port;
   const auto source = source_of(info, params);
   if (!source) {
     FI_WARN(&provider, FI_LOG_DOMAIN,
@@ -215,13 +217,14 @@ int open_nic(const fi_info& info, const Params& params, const char* caller, Port
   }
   out.format = *format;
   if (params.engine == EngineMode::Process) {
-    return open_link(info, params, *source, caller, port == PortChoice::NamedOrAny, out);
+    return open_link(info, params, *source, caller, port, out);
   }
   // The info says which one it was made for (nic_attr.h); FI_UET_NIC may have changed since.
   const bool named = info.nic != nullptr && info.nic->device_attr != nullptr &&
                      info.nic->device_attr->driver != nullptr;
   const std::string back_end = named ? info.nic->device_attr->driver : params.nic;
   nic::NicConfig config = nic_config(params, back_end, *source);
+  config.sharers = place.sharers;
   if (port == PortChoice::Any) config.port = 0;
   config.report_mode = [&back_end](const std::string& way) {
     FI_INFO(&provider, FI_LOG_DOMAIN, "FI_UET_NIC=%s: %s\n", back_end.c_str(), way.c_str());

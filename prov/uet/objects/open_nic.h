@@ -51,9 +51,14 @@ int open_protection(const fi_info& info, Params& params, const char* caller, Pro
 // use; or any.
 enum class PortChoice : std::uint8_t { Named, NamedOrAny, Any };
 
+struct NicPlace {
+  PortChoice port = PortChoice::Named;
+  std::uint32_t sharers = 1;  // NicConfig::sharers
+};
+
 // Opens the NIC that the info names; `caller` (fi_domain ...) begins the log lines. 0 or a negative
 // fi_errno, with the reason logged.
-int open_nic(const fi_info& info, const Params& params, const char* caller, PortChoice port,
+int open_nic(const fi_info& info, const Params& params, const char* caller, const NicPlace& place,
              const NicSecurity& security, OpenedNic& out);
 
 // Has the application asked for a progress thread?

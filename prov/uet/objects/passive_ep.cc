@@ -278,8 +278,7 @@ int PassiveEndpoint::open_station(std::unique_ptr<Station>& out) {
   if (result != 0) return result;
   const JobId job = protection.job.value_or(JobId{static_cast<std::uint32_t>(params->job_id)});
   OpenedNic opened;
-  result =
-      open_nic(*info_, *params, "fi_passive_ep", PortChoice::Named, protection.of_nic(), opened);
+  result = open_nic(*info_, *params, "fi_passive_ep", {}, protection.of_nic(), opened);
   if (result != 0) return result;
   std::optional<av::UetAddress> wanted;
   if (info_->src_addr != nullptr) {

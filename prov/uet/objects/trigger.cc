@@ -22,6 +22,7 @@
 namespace uet::prov {
 
 struct Work : ListNode<StageTag>, ListNode<AllWorkTag> {
+  WorkQueue* queue = nullptr;  // where it is, and is posted
   // The condition; `id` names the deferred work, nullptr is a triggered operation.
   const fi_deferred_work* id = nullptr;
   Cntr* trigger = nullptr;
@@ -198,6 +199,7 @@ ssize_t WorkQueue::enqueue(Endpoint& endpoint, ses::Kind kind, void* context, st
         (queueing != nullptr ? queueing_flags : flags) & ~static_cast<std::uint64_t>(FI_TRIGGER);
     prepare(*work);
     const Guard guard(engine_.lock());
+    endpoint.bindings().serve_all_engines();
     wait(*work.release());
     return 0;
   });
@@ -262,6 +264,9 @@ int WorkQueue::queue_counter_work(fi_deferred_work& deferred) noexcept {
 }
 
 int WorkQueue::queue(fi_deferred_work& work) noexcept {
+  if (work.op.msg == nullptr) {  // or another pointer of the union
+    return refuse_work(-FI_EINVAL, "fi_control: FI_QUEUE_WORK: op is missing; pass an operation");
+  }
   queueing = &work;
   queueing_flags = flags_of(work);
   const bool on_counter = work.op_type == FI_OP_CNTR_SET || work.op_type == FI_OP_CNTR_ADD;
@@ -272,15 +277,39 @@ int WorkQueue::queue(fi_deferred_work& work) noexcept {
 }
 
 void WorkQueue::wait(Work& work) noexcept {
+  work.queue = this;
   all_.push_back(work);
-  // By threshold, and as posted where thresholds are equal.
-  WorkList& waiting = work.trigger->waiting();
-  auto at = waiting.begin();
-  if (!waiting.empty() && waiting.back().threshold <= work.threshold) at = waiting.end();
-  while (at != waiting.end() && at->threshold <= work.threshold) ++at;
-  waiting.insert(at, work);
-  moved(*work.trigger);
+  // The readers of these counters need this engine, and the one whose operation triggers the work.
+  work.trigger->count_for_all();
+  if (work.completion != nullptr) work.completion->count_for_all();
+  {
+    const WriterGuard guard(work.trigger->writers_lock());
+    // By threshold, and as posted where thresholds are equal.
+    WorkList& waiting = work.trigger->waiting();
+    auto at = waiting.begin();
+    if (!waiting.empty() && waiting.back().threshold <= work.threshold) at = waiting.end();
+    while (at != waiting.end() && at->threshold <= work.threshold) ++at;
+    waiting.insert(at, work);
+    moved(*work.trigger);
+  }
   run();
+}
+
+int WorkQueue::serve_several() noexcept { return arrival_.open() ? 0 : -errno; }
+
+void WorkQueue::release(Work& work) noexcept {
+  if (fd() < 0) return released_.push_back(work);
+  const std::lock_guard guard(arrivals_lock_);
+  arrived_.push_back(work);
+  if (!has_arrivals_.exchange(true, std::memory_order_release)) arrival_.signal();
+}
+
+void WorkQueue::take_arrivals() noexcept {
+  if (!has_arrivals()) return;
+  const std::lock_guard guard(arrivals_lock_);
+  while (!arrived_.empty()) released_.push_back(arrived_.pop_front());
+  has_arrivals_.store(false, std::memory_order_relaxed);
+  arrival_.drain();
 }
 
 void WorkQueue::moved(Cntr& counter) noexcept {
@@ -291,7 +320,7 @@ void WorkQueue::moved(Cntr& counter) noexcept {
     if (work.threshold > counter.value() + counter.errors()) break;
     if (!work.due()) continue;
     WorkList::remove(work);
-    released_.push_back(work);
+    work.queue->release(work);
   }
 }
 
@@ -327,7 +356,7 @@ void WorkQueue::run_released() noexcept {
   std::size_t full_count = 0;
   WorkList held;
   running_ = true;
-  while (!released_.empty() && full_count < full.size()) {
+  for (take_arrivals(); !released_.empty() && full_count < full.size(); take_arrivals()) {
     Work& work = released_.pop_front();
     const Queue queue{work.endpoint, work.receives()};
     const auto end = full.begin() + static_cast<std::ptrdiff_t>(full_count);
@@ -345,7 +374,13 @@ void WorkQueue::run_released() noexcept {
 }
 
 void WorkQueue::end(Work& work) noexcept {
-  if (static_cast<ListNode<StageTag>&>(work).linked()) WorkList::remove(work);
+  if (fd() < 0) {
+    if (static_cast<ListNode<StageTag>&>(work).linked()) WorkList::remove(work);
+  } else {  // another engine may be releasing it
+    const WriterGuard of_counter(work.trigger->writers_lock());
+    const std::lock_guard of_arrivals(arrivals_lock_);
+    if (static_cast<ListNode<StageTag>&>(work).linked()) WorkList::remove(work);
+  }
   decltype(all_)::remove(work);
   delete &work;
 }

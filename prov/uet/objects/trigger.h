@@ -6,9 +6,12 @@
 
 #include <rdma/fi_trigger.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 
+#include "objects/wait.h"
 #include "uet/base/intrusive_list.h"
 #include "uet/ses/api.h"
 
@@ -33,14 +36,24 @@ inline constexpr std::uint64_t kOfOwner = std::uint64_t{1} << 60;
 
 using WorkList = IntrusiveList<Work, StageTag>;
 
-// All waiting operations of a domain, and deferred work that has been posted. Everything with the
-// domain's lock unless it says otherwise.
+// All waiting operations of the endpoints of an engine, and deferred work that has been posted; the
+// first engine has the work on counters, too. Everything with the engine's lock unless it says
+// otherwise.
+//
+// With FI_UET_CORES a counter may move in another engine than that of the waiting operation. The
+// lists of counters are then changed with the lock of the counter, and what a counter releases
+// comes through `arrived_`, which has a lock of its own. Order: engine, counter, arrived_.
 class WorkQueue {
  public:
   explicit WorkQueue(Engine& engine) : engine_(engine) {}
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
+
+  // For a domain of several engines, before any other call. 0 or a negative fi_errno.
+  int serve_several() noexcept;
+  // Readable when work has arrived from another engine; -1: there is one engine.
+  int fd() const { return arrival_.get(); }
 
   // FI_QUEUE_WORK, FI_CANCEL_WORK and FI_FLUSH_WORK of fi_control; these take the lock themselves.
   int queue(fi_deferred_work& work) noexcept;
@@ -54,12 +67,15 @@ class WorkQueue {
                 std::function<ssize_t(const TxCall&)> post) noexcept;
   ssize_t defer(Endpoint& endpoint, const RxCall& call) noexcept;
 
-  // The counter has moved: what it releases is posted at the next run().
-  void moved(Cntr& counter) noexcept;
+  // The counter has moved: what it releases is posted at the next run() of its engine. With the
+  // counter's lock where there are several engines.
+  static void moved(Cntr& counter) noexcept;
   // Posts what has been released. Called where no call of SES is under way.
   void run() noexcept {
-    if (!released_.empty() && !running_) run_released();
+    if ((!released_.empty() || has_arrivals()) && !running_) run_released();
   }
+  // Without the lock.
+  bool has_arrivals() const noexcept { return has_arrivals_.load(std::memory_order_acquire); }
 
   // The completion of deferred work as its endpoint tells it, with the application's context and
   // flags; the work's own counter counts if `counts`. `counter` is the endpoint's for this kind.
@@ -77,6 +93,8 @@ class WorkQueue {
                   Prepare prepare) noexcept;
   int queue_counter_work(fi_deferred_work& work) noexcept;
   void wait(Work& work) noexcept;
+  void release(Work& work) noexcept;
+  void take_arrivals() noexcept;
   void run_released() noexcept;
   bool post(Work& work) noexcept;
   void end(Work& work) noexcept;
@@ -87,6 +105,10 @@ class WorkQueue {
   WorkList released_;
   IntrusiveList<Work, AllWorkTag> all_;
   bool running_ = false;
+  std::mutex arrivals_lock_;
+  WorkList arrived_;
+  std::atomic<bool> has_arrivals_{false};
+  EventFd arrival_;
 };
 
 }  // namespace uet::prov

@@ -14,17 +14,26 @@ namespace uet::prov {
 namespace {
 
 // Calls `use` with the secure domain `sdi`, or the domain's own one, and its owner, under the lock
-// of the domain. Returns the result of `use`, or why there is no such secure domain.
+// of `engine`. Returns the result of `use`, or why there is no such secure domain.
+template <class Use>
+int with_domain_of(Engine& engine, std::optional<std::uint32_t> sdi, Use use) {
+  if (engine.dead()) return -FI_EOPNOTSUPP;
+  const Guard guard(engine.lock());
+  TransportSecurity* const security = engine.security();
+  if (security == nullptr) return -FI_EOPNOTSUPP;
+  tss::SecureDomain* const domain = security->table().find(sdi.value_or(security->sdi()));
+  return domain != nullptr ? use(*domain, *security) : -FI_ENOENT;
+}
+
+// Likewise in each engine of the domain (FI_UET_CORES), up to the first that `use` fails in.
 template <class Use>
 int with_domain(fid_domain* fid, std::optional<std::uint32_t> sdi, Use use) noexcept {
   return guarded([&] {
-    Engine& engine = Domain::from(fid).engine();
-    if (engine.dead()) return -FI_EOPNOTSUPP;
-    const Guard guard(engine.lock());
-    TransportSecurity* const security = engine.security();
-    if (security == nullptr) return -FI_EOPNOTSUPP;
-    tss::SecureDomain* const domain = security->table().find(sdi.value_or(security->sdi()));
-    return domain != nullptr ? use(*domain, *security) : -FI_ENOENT;
+    int result = 0;
+    for (const auto& engine : Domain::from(fid).engines()) {
+      if (result == 0) result = with_domain_of(*engine, sdi, use);
+    }
+    return result;
   });
 }
 
@@ -96,32 +105,34 @@ int tss_remove(fid_domain* fid, std::uint32_t sdi, int an) noexcept {
 int tss_count(fid_domain* fid, std::uint32_t sdi, fi_uet_tss_counters* out,
               std::size_t size) noexcept {
   if (out == nullptr) return -FI_EINVAL;
-  return with_domain(fid, sdi, [&](tss::SecureDomain& domain, TransportSecurity& security) {
-    const tss::DomainCounters& of = domain.counters();
-    const tss::PortCounters& port = security.table().port_counters();
-    const fi_uet_tss_counters all = {
-        .out_auth = of.out_auth,
-        .out_errored = of.out_errored + port.out_errored,
-        .out_invoke_fail = of.out_invoke_fail,
-        .in_auth = of.in_auth,
-        .in_auth_fail = of.in_auth_fail,
-        .in_late = of.in_late,
-        .in_invalid = of.in_invalid,
-        .in_invalid_sa = of.in_invalid_sa,
-        .in_binding_failure = of.in_binding_failure,
-        .in_errored = port.in_errored,
-        .in_rx_encryption_bypass = port.in_rx_encryption_bypass,
-        .in_trimmed = port.in_trimmed,
-    };
-    std::memset(out, 0, size);
-    std::memcpy(out, &all, std::min(size, sizeof all));
-    return 0;
-  });
+  fi_uet_tss_counters all = {};
+  const int result =
+      with_domain(fid, sdi, [&](tss::SecureDomain& domain, TransportSecurity& security) {
+        const tss::DomainCounters& of = domain.counters();
+        const tss::PortCounters& port = security.table().port_counters();
+        all.out_auth += of.out_auth;
+        all.out_errored += of.out_errored + port.out_errored;
+        all.out_invoke_fail += of.out_invoke_fail;
+        all.in_auth += of.in_auth;
+        all.in_auth_fail += of.in_auth_fail;
+        all.in_late += of.in_late;
+        all.in_invalid += of.in_invalid;
+        all.in_invalid_sa += of.in_invalid_sa;
+        all.in_binding_failure += of.in_binding_failure;
+        all.in_errored += port.in_errored;
+        all.in_rx_encryption_bypass += port.in_rx_encryption_bypass;
+        all.in_trimmed += port.in_trimmed;
+        return 0;
+      });
+  if (result != 0) return result;
+  std::memset(out, 0, size);
+  std::memcpy(out, &all, std::min(size, sizeof all));
+  return 0;
 }
 
 int tss_describe(fid_domain* fid, fi_uet_tss_state* out, std::size_t size) noexcept {
   if (out == nullptr) return -FI_EINVAL;
-  return with_domain(fid, {}, [&](tss::SecureDomain& domain, TransportSecurity&) {
+  const auto describe = [&](tss::SecureDomain& domain, TransportSecurity&) {
     fi_uet_tss_state state = {};
     state.sdi = domain.config().sdi;
     for (const bool an : {false, true}) {
@@ -136,7 +147,8 @@ int tss_describe(fid_domain* fid, fi_uet_tss_state* out, std::size_t size) noexc
     std::memset(out, 0, size);
     std::memcpy(out, &state, std::min(size, sizeof state));
     return 0;
-  });
+  };
+  return guarded([&] { return with_domain_of(Domain::from(fid).engine(), {}, describe); });
 }
 
 fi_uet_tss_ops ops = {

@@ -255,10 +255,8 @@ constexpr Row kRows[] = {
      number<&Params::engine_spin_us>(0, 60'000'000)},
     {"cores",
      "Engines of a domain: each has endpoints, a UDP port and a lock of its own, so that threads "
-     "with "
-     "endpoints of different engines do not wait for each other. New endpoints go to the engine "
-     "that "
-     "has fewest. Only with FI_UET_NIC=udp or packet.",
+     "with endpoints of different engines do not wait for each other. New endpoints go to the "
+     "engine that has fewest. Not with FI_UET_ENGINE=process and FI_UET_NIC=dpdk.",
      number<&Params::cores>(1, kMostCores), true},
     {"udp_port",
      "First UDP port of the processes of this host: each takes the first free one of the 1024 from "

@@ -138,7 +138,8 @@ Result<std::unique_ptr<Nic>> FramedNic::open(const NicConfig& config,
                              .format = format,
                              .options = options,
                              .receive_buffer_bytes = config.receive_buffer_bytes,
-                             .send_buffer_bytes = config.send_buffer_bytes},
+                             .send_buffer_bytes = config.send_buffer_bytes,
+                             .sharers = config.sharers},
                             why);
   if (!device) {
     message = why;

@@ -214,7 +214,8 @@ Result<bool> XdpDevice::open_queues(const FrameDeviceRequest& request, const Xdp
   const bool native = request.format.encapsulation == wire::Encapsulation::NativeIp;
   const std::uint32_t from = options.queue.value_or(0);
   const std::uint32_t left = counts.receive - std::min(from, counts.receive);
-  const std::uint32_t wanted = options.queues != 0 ? options.queues : options.queue ? 1 : left;
+  const std::uint32_t share = std::max(left / request.sharers, 1U);
+  const std::uint32_t wanted = options.queues != 0 ? options.queues : options.queue ? 1 : share;
   if (wanted > left) {
     message = "FI_UET_NIC=xdp: " + interface.name + " has receive queues 0 to " +
               std::to_string(counts.receive - 1) +
