@@ -6,6 +6,7 @@
 // its edge is CLEAR_PSN (PDS-114). An empty one holds no memory: most PDCs are idle.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <new>
 #include <type_traits>
@@ -90,7 +91,7 @@ class TxWindow {
 
   bool holds(Psn psn) const { return psn >= base_ && psn < next_; }
   // The window must not be empty.
-  TxRecord& at(Psn psn) { return records_[(psn.value - first_.value) & (capacity() - 1)]; }
+  TxRecord& at(Psn psn) { return records_[(psn.value - first_.value) & mask_]; }
   // The record if the PSN is outstanding, else nullptr.
   TxRecord* find(Psn psn) {
     if (!holds(psn)) return nullptr;
@@ -98,12 +99,13 @@ class TxWindow {
     return record.packet != nullptr ? &record : nullptr;
   }
 
-  // A blank record for next_psn(); the window must not be full.
+  // A blank record for next_psn(); the window must not be full. Other records may move.
   TxRecord& put() {
     UET_ASSERT(!full());
     if (records_ == nullptr) {
-      records_ = pool_.take();
-      first_ = next_;
+      begin();
+    } else if (span() > mask_) {
+      widen();
     }
     TxRecord* record = new (&at(next_)) TxRecord;
     ++next_;
@@ -127,18 +129,37 @@ class TxWindow {
   }
 
  private:
+  static constexpr std::size_t kFirstRing = 32;
+
+  void begin() {
+    records_ = pool_.take();
+    first_ = next_;
+    mask_ = static_cast<std::uint32_t>(std::min(kFirstRing, capacity()) - 1);
+  }
+  // The ring is full: it gets twice as many records of the block.
+  void widen() {
+    const std::uint32_t added = mask_ + 1;
+    mask_ = 2 * mask_ + 1;
+    for (Psn psn = base_; psn != next_; ++psn) {
+      const std::uint32_t place = (psn.value - first_.value) & mask_;
+      if (place >= added) records_[place] = records_[place - added];
+    }
+  }
   void let_go() {
     if (records_ != nullptr) pool_.give_back(records_);
     records_ = nullptr;
   }
 
   Pool& pool_;
+  // A ring of so many of the block's records as have been outstanding at a time, a power of two:
+  // the fewer they are, the more of them the caches hold.
   TxRecord* records_ = nullptr;
   Psn base_;
   Psn next_;
   // That of records_[0]. A window begins where the one that had the block before began, in records
   // that the caches still hold, so that many PDCs with a packet each share a few of them.
   Psn first_;
+  std::uint32_t mask_ = 0;
 };
 
 }  // namespace uet::pds

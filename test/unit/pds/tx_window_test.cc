@@ -42,6 +42,30 @@ TEST_F(TxWindowTest, Pds40_FullAtItsCapacity) {
   EXPECT_EQ(window.span(), 128U);
 }
 
+// PDS-40. The ring of records widens while the window is anywhere in it, and no record is lost.
+TEST_F(TxWindowTest, Pds40_RecordsOfAnyWindowAreFound) {
+  for (std::uint32_t slid = 0; slid < 130; ++slid) {
+    TxWindow& window = filled(500, 1);
+    for (std::uint32_t psn = 500; psn < 500 + slid; ++psn) {
+      window.put().packet = &packet_;
+      window.at(Psn{psn}).packet = nullptr;
+      window.slide();
+    }
+    const std::uint32_t base = 500 + slid;
+    window.at(Psn{base}).tag = base;
+    for (std::uint32_t psn = base + 1; psn < base + 128; ++psn) {
+      TxRecord& record = window.put();
+      record.packet = &packet_;
+      record.tag = psn;
+    }
+    EXPECT_TRUE(window.full());
+    for (std::uint32_t psn = base; psn < base + 128; ++psn) {
+      ASSERT_NE(window.find(Psn{psn}), nullptr) << psn << " after " << slid;
+      ASSERT_EQ(window.find(Psn{psn})->tag, psn) << "after " << slid;
+    }
+  }
+}
+
 // PDS-77. Also where the window had wrapped around in its records.
 TEST_F(TxWindowTest, Pds77_RecordsKeepTheirPlaceBehindAnotherStart) {
   TxWindow& window = filled(500, 100);
