@@ -57,6 +57,8 @@ bool Fep::progress(Time now) {
 
 bool Fep::take(Time now) {
   last_pass_ = now;
+  in_pass_ = true;
+  manager_->demultiplexer().send_later_acks(now);
   away_ = now - last_take_;
   last_take_ = now;
   while (const auto lost = nic_.poll_dead_peer()) manager_->on_dead_peer(*lost, now);
@@ -108,10 +110,20 @@ bool Fep::left_some(Time start) {
   return full && last_take_ - start < absence_;
 }
 
-// SES and PDS make no further packets while the NIC has not taken the packets made before.
+bool Fep::may_answer() {
+  const std::uint64_t seen = std::exchange(messages_seen_, ses_.counters().messages_received);
+  if (seen != messages_seen_) answers_left_ = kAnswers;
+  if (answers_left_ == 0) return false;
+  --answers_left_;
+  return true;
+}
+
+// SES and PDS make no further packets while the NIC has not taken the packets made before. ACKs
+// that wait for the application's reply leave behind what a post has sent.
 bool Fep::push(Time now) {
   last_pass_ = now;
   waiting_posts_ = 0;
+  const bool ends_pass = std::exchange(in_pass_, false);
   if (!outbox_.empty() || outbox_.has_nacks()) flush(now);
   ses_.progress(now);
   bool sent = false;
@@ -121,6 +133,7 @@ bool Fep::push(Time now) {
     manager_->free_finished(now);  // their slots may be what the peers wait for
   }
   flush(now);
+  if (sent && !ends_pass && manager_->demultiplexer().send_later_acks(now)) flush(now);
   return sent;
 }
 

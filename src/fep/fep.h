@@ -51,11 +51,12 @@ class Fep {
   // wait, since the burst was full or the pass came after an absence, so that another take() should
   // follow. Where the NIC tells no times of arrival, a pass lasts no longer than the absence did.
   bool left_some(Time start);
-  // The end of a posting call: should push() follow now? While many packets are still unanswered,
-  // up to kPostBatch posts wait for one another or for the next progress, because a burst costs the
-  // NIC little more than one packet; next_deadline says so.
+  // The end of a posting call: should push() follow now? While many packets are unanswered, posts
+  // wait for one another or for the next progress, up to kPostBatch of them, because a burst costs
+  // the NIC little more than one packet; next_deadline says so. The first posts after a message of
+  // a peer leave at once: a caller that answers may make no further call.
   bool wants_push_after_post() {
-    return packets_.in_use() < kBusyPackets || ++waiting_posts_ >= kPostBatch;
+    return packets_.in_use() < kBusyPackets || may_answer() || ++waiting_posts_ >= kPostBatch;
   }
   // Sends what is ready without receiving. True if there was something.
   bool push(Time now);
@@ -106,7 +107,9 @@ class Fep {
  private:
   static constexpr std::size_t kBusyPackets = 16;  // unanswered ones that make posts wait
   static constexpr std::size_t kPostBatch = 16;
+  static constexpr unsigned kAnswers = 2;  // a receive for the next message, and the answer
 
+  bool may_answer();
   void note_receive_load(bool received);
   void note_absence(Duration away, std::size_t packets);
   void flush(Time now);
@@ -116,6 +119,9 @@ class Fep {
   nic::Nic& nic_;
   Time last_pass_;
   std::size_t waiting_posts_ = 0;
+  std::uint64_t messages_seen_ = 0;  // of peers, when the last post was looked at
+  unsigned answers_left_ = 0;
+  bool in_pass_ = false;  // take() has come, and no push() since
   bool took_from_network_ = false;
   Time last_take_;
   Duration away_{};        // between the last two take()

@@ -8,6 +8,10 @@ namespace uet::pds {
 
 namespace {
 
+// The default of the specification, of which 16 small packets are enough. An ACK for more of them
+// would take its source longer than one message takes.
+constexpr std::uint32_t kTriggerOfSmall = 16384;
+
 // PDS-219: of a window of fewer packets than may come for ACK_Gen_Trigger the source has used half
 // since the last ACK. It need not ask for the next one (PDS-47).
 bool uses_half_window(Psn psn, Psn reported_cack, std::int32_t range) {
@@ -16,17 +20,21 @@ bool uses_half_window(Psn psn, Psn reported_cack, std::int32_t range) {
 
 }  // namespace
 
-// Counts the packet; true if an ACK is due because of the packet itself, or of the count.
-bool AckScheduler::is_due(const Parameters& parameters, const PacketMeta& packet,
-                          const Arrival& arrival, const Window& window) {
+// Counts the packet. An ACK is due because of the packet itself, or of the count.
+AckScheduler::Urgency AckScheduler::due(const Parameters& parameters, const PacketMeta& packet,
+                                        const Arrival& arrival, const Window& window) {
   const std::uint32_t counted =
       counted_bytes_ + std::max(arrival.payload_bytes, parameters.ack_gen_min_packet_add_bytes);
-  counted_bytes_ = counted & 0x7FFF'FFFFU;
-  return packet.ar || packet.retx || arrival.syn || arrival.control ||  // PDS-93, 94, 96
-         arrival.predecessor_missing ||                                 // PDS-230
-         (packet.ce && parameters.ack_on_ecn) ||                        // PDS-99
-         uses_half_window(packet.psn, reported_cack_, window.range) ||  // PDS-219
-         counted >= parameters.ack_gen_trigger_bytes;                   // PDS-97
+  counted_bytes_ = counted & 0x3FFF'FFFFU;
+  const bool itself = packet.ar || packet.retx || arrival.syn || arrival.control ||  // PDS-93, 94
+                      arrival.predecessor_missing ||                                 // PDS-230
+                      (packet.ce && parameters.ack_on_ecn) ||                        // PDS-99
+                      uses_half_window(packet.psn, reported_cack_, window.range);    // PDS-219
+  if (itself) return Urgency::NextTurn;
+  const bool small = arrival.payload_bytes <= parameters.ack_gen_min_packet_add_bytes;
+  const std::uint32_t trigger = parameters.ack_gen_trigger_bytes;  // PDS-97
+  if (counted < (small ? std::min(trigger, kTriggerOfSmall) : trigger)) return Urgency::AfterBytes;
+  return small ? Urgency::BehindReply : Urgency::NextTurn;
 }
 
 // PDS-98. Remembers a packet that requests an ACK above a gap.
@@ -47,15 +55,16 @@ bool AckScheduler::closes_gap_below_ar(const PacketMeta& packet, Psn cack) {
 AckScheduler::Plan AckScheduler::consumed(const Parameters& parameters, const PacketMeta& packet,
                                           const Arrival& arrival, const Window& window) {
   const bool closed = closes_gap_below_ar(packet, window.cack);
-  const bool due = is_due(parameters, packet, arrival, window) || closed;
+  const Urgency counted = due(parameters, packet, arrival, window);
+  const Urgency urgency = closed ? Urgency::NextTurn : counted;
   const bool asked_before = arrival.behind_held && packet.psn < own_acks_;
   Plan plan;
   plan.uncovered_from = packet.psn;
-  if (!due && !arrival.guaranteed && !asked_before) return plan;
   if (!arrival.guaranteed && !arrival.behind_held) {
-    plan.urgency = Urgency::NextTurn;
+    plan.urgency = urgency;
     return plan;
   }
+  if (urgency == Urgency::AfterBytes && !arrival.guaranteed && !asked_before) return plan;
   plan.urgency = Urgency::Now;
   plan.waiting_first = arrival.ordered;
   if (arrival.behind_held && packet.ar) {
@@ -71,9 +80,9 @@ AckScheduler::Gap AckScheduler::early(const Parameters& parameters, const Packet
                                       const Arrival& arrival, Psn gap, const Window& window) {
   PacketMeta unmarked = packet;
   unmarked.ce = false;
-  const bool due = is_due(parameters, unmarked, arrival, window);
+  const bool is_due = due(parameters, unmarked, arrival, window) != Urgency::AfterBytes;
   const bool first = reports_gap(gap);
-  return {.ack = due || first, .nack = first};
+  return {.ack = is_due || first, .nack = first};
 }
 
 bool AckScheduler::cleared(Psn clear_psn, const Window& window) {

@@ -24,17 +24,19 @@
 // 9. it closes the last gap below a packet that has requested an ACK (PDS-98);
 // 10. it has an ECN mark (PDS-99);
 // 11. half of a window of fewer than 128 PSNs has come since the last ACK (PDS-219);
-// 12. ACK_Gen_Trigger bytes have come since the last ACK; a small packet counts as
-//     ACK_Gen_Min_Pkt_Add bytes (PDS-97, PDS-107);
+// 12. ACK_Gen_Trigger bytes have come since the last ACK, or 16 KiB and the packet is small, which
+//     counts as ACK_Gen_Min_Pkt_Add bytes (PDS-97, PDS-107). The source of the small packet waits
+//     for no answer: the ACK leaves behind the application's reply, or in the next pass if none
+//     comes first, since otherwise one reply in 16 would be late;
 // 13. a CLEAR has moved CACK over a packet that has requested an ACK, or by a quarter of the window
 //     (PDS-231).
 //
 // All other packets share the ACK of a later packet (reason 12). Their source requests one if it
 // needs the answer earlier (PDS-101, PDS-47, CMS-124), or asks after Tail_Loss_Time (PDS-128).
 // In ROD the ACK that waits goes before an ACK that leaves now (PDS-167). A packet that is refused
-// has a NACK and no ACK (PDS-211). No ACK waits for a reply or a time (docs/decisions/024), so that
-// there is no deadline here: if the turn finds no packet for the ACK, it stays owed and the PDC
-// stays in line, which Fep::next_deadline knows.
+// has a NACK and no ACK (PDS-211). No ACK waits for a time (docs/decisions/024), so that there is
+// no deadline here: if the turn finds no packet for the ACK, it stays owed and the PDC stays in
+// line, which Fep::next_deadline knows, as it knows the ACKs that wait for a reply (LaterAcks).
 #pragma once
 
 #include <cstdint>
@@ -66,9 +68,10 @@ class AckScheduler {
   using Memory = Slab<AckDue>;
 
   enum class Urgency : std::uint8_t {
-    AfterBytes,  // a later packet's ACK covers this one
-    NextTurn,    // owe() it
-    Now,         // an ACK of its own
+    AfterBytes,   // a later packet's ACK covers this one
+    BehindReply,  // owe() it; it leaves behind the application's reply, or in the next pass
+    NextTurn,     // owe() it
+    Now,          // an ACK of its own
   };
   // Facts about a request or a control packet with a PSN, besides its marks.
   struct Arrival {
@@ -125,6 +128,10 @@ class AckScheduler {
   // ---- the ACK that waits -----------------------------------------------------------------------
 
   bool is_owed() const { return waiting_ != nullptr; }
+  // It may leave with the next turn, and does not wait for a reply.
+  bool may_leave() const { return is_owed() && !behind_reply_; }
+  // It waits for the application's reply (BehindReply), or no more.
+  void wait_for_reply(bool waits) { behind_reply_ = waits; }
   // The ACK that waits is the first one for this packet: it answers copies of the packet too, as
   // the answer to the first transmission. So a source whose packets wait for a host learns how long
   // its answers take (PDS-204).
@@ -138,15 +145,18 @@ class AckScheduler {
   // false if there is no packet to send it in. Then it stays owed.
   template <class Send>
   void take(Memory& memory, Send&& send) {
+    behind_reply_ = false;
     if (waiting_ != nullptr && send(std::as_const(*waiting_))) discard(memory);
   }
   // No ACK waits any more. Call it before the end of the object.
   void discard(Memory& memory) {
     if (waiting_ != nullptr) memory.give_back(std::exchange(waiting_, nullptr));
+    behind_reply_ = false;
   }
 
  private:
-  bool is_due(const Parameters& parameters, const PacketMeta& packet, const Arrival& arrival,
+  // NextTurn, BehindReply, or AfterBytes: no ACK is due.
+  Urgency due(const Parameters& parameters, const PacketMeta& packet, const Arrival& arrival,
               const Window& window);
   bool closes_gap_below_ar(const PacketMeta& packet, Psn cack);
 
@@ -155,8 +165,9 @@ class AckScheduler {
   Psn reported_cack_;  // CACK of the last ACK sent
   Psn ar_behind_gap_;  // the highest packet above CACK that has requested an ACK, if one has
   Psn reported_gap_;   // first missing packet of the last gap that was reported
-  std::uint32_t counted_bytes_ : 31 = 0;  // ACK_GEN_COUNT
+  std::uint32_t counted_bytes_ : 30 = 0;  // ACK_GEN_COUNT
   bool has_ar_behind_gap_ : 1 = false;
+  bool behind_reply_ : 1 = false;  // the ACK that waits does so for the application's reply
 };
 
 }  // namespace uet::pds

@@ -38,6 +38,17 @@ Incoming incoming_from(const RxPacket& packet, Time now) {
 
 }  // namespace
 
+bool Demultiplexer::send_later_acks(Time now) {
+  if (env_.later_acks.empty()) return false;
+  env_.later_acks.release([&](PdcId id) {
+    Pdc* const pdc = pdcs_.find(id);
+    if (pdc == nullptr) return;
+    pdc->receive_side().send_waiting_ack(now);
+    if (pdc->receive_side().ack_is_due()) pdc->make_ready();  // there was no packet for it
+  });
+  return true;
+}
+
 void Demultiplexer::set_guard(PdcGuard& guard) {
   const Admission::Share share = connections_.admission().share();
   pdcs_.set_guard(guard);

@@ -34,6 +34,9 @@ class Demultiplexer {
   // A packet has arrived; its bytes are valid during the call. If memory is short, the packet is
   // dropped and counted, and its sender repeats it.
   void on_packet(const RxPacket& packet, Time now);
+  // ACKs of packets that have arrived leave that wait for the application's reply (LaterAcks).
+  // True: there were some.
+  bool send_later_acks(Time now);
   // `guard` hears from now on which PDCs are open (PDS-236). It outlives the Demultiplexer.
   void set_guard(PdcGuard& guard);
   // Packets that have not arrived (PDS-235).

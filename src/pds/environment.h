@@ -18,6 +18,7 @@
 #include "pds/ccc_pool.h"
 #include "pds/counters.h"
 #include "pds/early_storage.h"
+#include "pds/later_acks.h"
 #include "pds/loss_detector.h"
 #include "pds/outbox.h"
 #include "pds/packet_meta.h"
@@ -60,6 +61,7 @@ struct Environment {
   TxWindow::Pool& tx_records;          // of PDCs with something outstanding
   RxWindow::Pool& rx_entries;          // of PDCs that miss something
   AckScheduler::Memory& waiting_acks;  // of PDCs that owe one
+  LaterAcks& later_acks;               // of these, those that wait for a reply
   Turns& turns;                        // PDCs that may have something to send
   std::size_t control_reserve;         // packets that data must leave in the pool
   bool packets_short = false;          // the pool had none for data: sending stops for this pass

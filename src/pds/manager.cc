@@ -62,6 +62,7 @@ Manager::Manager(const Parameters& parameters, const cms::Parameters& cms, Clien
                    .tx_records = tx_records_,
                    .rx_entries = rx_entries_,
                    .waiting_acks = waiting_acks_,
+                   .later_acks = later_acks_,
                    .turns = turns_,
                    .control_reserve = std::min(kControlReserve, packets.capacity() / 4),
                    .pressure = cms::DestinationPressure(cms.tuning),

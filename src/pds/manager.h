@@ -66,8 +66,10 @@ class Manager final : public Delivery {
   void free_finished(Time now);
   // True if a timer fired.
   bool expire(Time now);
-  // A PDC or a datagram waits for its turn.
-  bool has_ready() const { return !turns_.empty() || datagrams_.waiting() || rudi_.has_ready(); }
+  // A PDC or a datagram waits for its turn, or an ACK for the application's reply.
+  bool has_ready() const {
+    return !turns_.empty() || !later_acks_.empty() || datagrams_.waiting() || rudi_.has_ready();
+  }
   // To be called when packets have left the outbox: datagrams among them are done.
   void answer_datagrams(Time now) {
     if (!datagrams_.empty()) datagrams_.answer_taken(now);
@@ -126,6 +128,7 @@ class Manager final : public Delivery {
   SharedPool<Response> stored_responses_;
   SharedPool<EarlyPacket> early_packets_;
   AckScheduler::Memory waiting_acks_;
+  LaterAcks later_acks_;
   EarlyStorage early_storage_;
   Rng& rng_;
   Environment environment_;

@@ -289,7 +289,9 @@ void ReceiveSide::arrived(const Incoming& request, const Response& response, Tim
 
   const AckScheduler::Plan plan = plan_ack(request, response.guaranteed);
   if (plan.urgency == AckScheduler::Urgency::AfterBytes) return;
-  if (plan.urgency == AckScheduler::Urgency::NextTurn) return owe_ack(request.meta, response, now);
+  if (plan.urgency != AckScheduler::Urgency::Now) {
+    return owe_ack(request.meta, response, now, plan.urgency);
+  }
   if (plan.waiting_first) send_waiting_ack(now);
   ack_each(plan.uncovered_from, request.meta, now);
   AckDue own;
@@ -316,9 +318,19 @@ AckScheduler::Plan ReceiveSide::plan_ack(const Incoming& request, bool guarantee
   return acks_.consumed(env().parameters, request.meta, arrival, ack_window());
 }
 
-// The ACK of this packet leaves with the next turn, or now if there is no memory for it to wait in.
-void ReceiveSide::owe_ack(const PacketMeta& packet, const Response& response, Time now) {
-  if (acks_.owe(env().waiting_acks, packet, response)) return core_.make_ready();
+// The ACK of this packet leaves with the next turn or behind the reply, or now if there is no
+// memory for it to wait in. An ACK that waits for the turn already does so for this packet too;
+// credit travels with ACKs.
+void ReceiveSide::owe_ack(const PacketMeta& packet, const Response& response, Time now,
+                          AckScheduler::Urgency urgency) {
+  const bool behind_reply =
+      urgency == AckScheduler::Urgency::BehindReply && credit_sender_ == nullptr &&
+      (acks_.is_owed() ? !acks_.may_leave() : env().later_acks.add(core_.id()));
+  if (acks_.owe(env().waiting_acks, packet, response)) {
+    acks_.wait_for_reply(behind_reply);
+    if (!behind_reply) core_.make_ready();
+    return;
+  }
   AckDue due;
   due.meta = packet;
   due.response.assign(response);

@@ -56,7 +56,7 @@ class ReceiveSide {
   void repeat_acks(Time now);
 
   // An ACK waits for the turn of the PDC.
-  bool ack_is_due() const { return acks_.is_owed(); }
+  bool ack_is_due() const { return acks_.may_leave(); }
   // Sends it, if one waits.
   void send_waiting_ack(Time now);
 
@@ -83,7 +83,8 @@ class ReceiveSide {
   void deliver_early(Time now);
 
   bool send_ack(const AckDue& due, wire::AckRequestCode code, Time now);
-  void owe_ack(const PacketMeta& packet, const Response& response, Time now);
+  void owe_ack(const PacketMeta& packet, const Response& response, Time now,
+               AckScheduler::Urgency urgency = AckScheduler::Urgency::NextTurn);
   void ack_each(Psn from, const PacketMeta& newest, Time now);
   void resend_ack(PacketMeta asked, const std::optional<RequestName>& name, bool control, Time now);
   wire::AckRequestCode code_for(Psn psn) const;

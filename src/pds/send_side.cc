@@ -253,16 +253,30 @@ namespace {
 
 constexpr std::size_t kRequestBytes = sizeof(wire::PdsRequest);
 constexpr std::uint32_t kLargestHeaders = 128;
-// One of so many messages without prompt ACK requests an ACK: as many short ones as make their peer
-// send an ACK by itself (ACK_Gen_Trigger, PDS-97).
+// Of the packets without prompt ACK, one of so many asks for all. Of short ones as many make a peer
+// with the default ACK_Gen_Trigger send an ACK by itself (PDS-97), so that none asks ...
 constexpr std::uint32_t kMostSharing = 16;
+// ... before so many are unanswered, at a peer with a larger trigger.
+constexpr std::size_t kMostUnanswered = 24;
 
 }  // namespace
 
-// PDS-128. Credit comes with ACKs.
-bool SendTurn::shares_ack(const Message& message, Psn psn) const {
-  return !message.prompt_ack && psn.value % kMostSharing != 0 &&
-         core_.state() == PdcState::Established && ccc().credit == nullptr &&
+// PDS-128. Credit comes with ACKs. If packets leave now and then, each before the Tail_Loss_Time of
+// the last one ends, one of them asks long before the oldest is presumed lost. `bytes` of the
+// packet count for ACK_Gen_Trigger.
+bool SendTurn::shares_ack(const Message& message, Psn psn, std::size_t bytes) const {
+  if (message.prompt_ack) return false;
+  const bool is_short = bytes <= env().parameters.ack_gen_min_packet_add_bytes;
+  if (!is_short && psn.value % kMostSharing == 0) return false;
+  const std::size_t unanswered = side_.window().span();  // with this one
+  const std::size_t unasked = side_.outstanding().unasked() + std::size_t{1};
+  if (std::min(unanswered, unasked) >= kMostUnanswered) return false;
+  const Psn oldest = side_.window().base();
+  const bool alone = oldest == psn;
+  if (!alone && now_ - side_.window().at(oldest).first_sent > env().parameters.rto_init / 4) {
+    return false;
+  }
+  return core_.state() == PdcState::Established && ccc().credit == nullptr &&
          env().parameters.tail_loss_time > Duration{};
 }
 
@@ -361,7 +375,7 @@ bool SendTurn::send_new() {
     record.tag = prepared.tag;
     record.next_hdr = prepared.next_hdr;
     const auto header_bytes = static_cast<std::uint32_t>(kRequestBytes);
-    record.ar = wants_ack(last && !shares_ack(message, psn),
+    record.ar = wants_ack(last && !shares_ack(message, psn, packet->length()),
                           cms::nominal_packet_bytes(packet->length() + header_bytes));
     ++env().counters.requests_sent;
     transmit(side_, psn, record, false, now_);

@@ -44,7 +44,7 @@ class SendTurn {
   bool may_resend_data(bool oldest);
   bool resend_refused();
   void wait_for_ccc();
-  bool shares_ack(const Message& message, Psn psn) const;
+  bool shares_ack(const Message& message, Psn psn, std::size_t bytes) const;
   bool wants_ack(bool tail, std::uint32_t nominal_bytes) const;
 
   SendSide& side_;

@@ -52,8 +52,8 @@ class Player {
     }
   }
 
-  // Is there a message without an ACK and without an ACK request? One message in sixteen requests
-  // an ACK by itself, which arrives soon.
+  // Is there a message without an ACK and without an ACK request? One message in sixteen is
+  // acknowledged without a request, soon.
   bool tail_waits() {
     const Clock::time_point end = Clock::now() + std::chrono::milliseconds(200);
     while (Clock::now() < end) node.keep_events();
@@ -126,7 +126,8 @@ TEST_F(SharedAcks, Pds128_InjectedMessagesShareThem) {
             expect_few_acks);
 }
 
-// The last message of one play in sixteen asks by itself, that of the next one does not.
+// The last message of one play in sixteen is acknowledged without a request, that of the next one
+// is not.
 TEST_F(SharedAcks, Pds128_TheTailIsAskedFor) {
   const auto play_twice = [](bool begins) {
     return [begins](Player& player) {

@@ -96,6 +96,47 @@ TEST_F(FepPair, SendArrivesInThePostedBuffer) {
   expect_clean_close();
 }
 
+// ---- posts that wait for one another ------------------------------------------------------------
+
+class WaitingPosts : public FepPair {
+ protected:
+  void post() {
+    std::byte byte{};
+    const ses::IoSlice source{&byte, 1};
+    ses::SendOp op;
+    op.peer = &peer;
+    op.local = {&source, 1};
+    op.inject = true;
+    EXPECT_TRUE(a.fep->ses().initiator().post(*a.context, op, now).ok());
+    if (a.fep->wants_push_after_post()) a.fep->push(now);
+  }
+};
+
+// In a row they wait for one another once many are unanswered.
+TEST_F(WaitingPosts, ManyWithoutProgressLeaveTogether) {
+  for (int i = 0; i < 100; ++i) post();
+  EXPECT_LT(a.nic.sent, 100U);
+  EXPECT_GE(a.nic.sent, 80U);
+  EXPECT_LT(a.nic.tx_bursts, 30U);
+  EXPECT_LE(a.fep->next_deadline(), now + microseconds(50));
+}
+
+// An answer may be the last call of its sender. No ACK comes for any of these.
+TEST_F(WaitingPosts, AnswersLeaveAtOnce) {
+  const ses::Peer asking = a.as_peer();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(a.fep->ses().receive(*a.context, {}, now).ok());
+    ses::SendOp question;
+    question.peer = &asking;
+    ASSERT_TRUE(b.fep->ses().initiator().post(*b.context, question, now).ok());
+    b.fep->push(now);
+    a.fep->progress(now);
+    const std::uint64_t before = a.nic.sent;
+    post();
+    EXPECT_GT(a.nic.sent, before) << "answer " << i;
+  }
+}
+
 // Both ends of each message have states then, and PDS ends before SES.
 TEST_F(FepPair, EndsWithMessagesInProgress) {
   constexpr std::size_t kBytes = 300'000;

@@ -68,6 +68,26 @@ class AckSchedulerTest : public ::testing::Test {
   AckScheduler::Window window_{kStart - 1, 1024};
 };
 
+// ---- the ACK that waits for a reply -------------------------------------------------------------
+
+TEST_F(AckSchedulerTest, AckThatWaitsForTheReply_MayNotLeave) {
+  ASSERT_TRUE(owe(kStart));
+  EXPECT_TRUE(acks_.may_leave());
+  acks_.wait_for_reply(true);
+  EXPECT_TRUE(acks_.is_owed());
+  EXPECT_FALSE(acks_.may_leave());
+  acks_.wait_for_reply(false);
+  EXPECT_TRUE(acks_.may_leave());
+}
+
+TEST_F(AckSchedulerTest, AckThatHasLeft_NextOneDoesNotWait) {
+  ASSERT_TRUE(owe(kStart));
+  acks_.wait_for_reply(true);
+  EXPECT_EQ(turn().size(), 1U) << "PDS-167: another one goes behind it";
+  ASSERT_TRUE(owe(kStart + 1));
+  EXPECT_TRUE(acks_.may_leave());
+}
+
 // ---- reasons for an ACK with the next turn ------------------------------------------------------
 
 TEST_F(AckSchedulerTest, Pds93_AckRequest_NextTurn) {
@@ -148,6 +168,35 @@ TEST_F(AckSchedulerTest, Pds107_SmallPackets_ShareOneAckPer16) {
 TEST_F(AckSchedulerTest, Pds97_Default_OneAckFor64KiB) {
   parameters_ = Parameters{};
   EXPECT_EQ(packets_until_due(4096), 16);
+  EXPECT_EQ(urgency_of(window_.cack + 1), Urgency::NextTurn);
+}
+
+TEST_F(AckSchedulerTest, Pds97_SmallPackets_BehindReplyPer16KiB) {
+  parameters_ = Parameters{};
+  EXPECT_EQ(packets_until_due(64), 16);
+  EXPECT_EQ(urgency_of(window_.cack + 1), Urgency::BehindReply);
+  ack_leaves();
+  EXPECT_EQ(packets_until_due(parameters_.ack_gen_min_packet_add_bytes + 1), 64) << "not small";
+}
+
+TEST_F(AckSchedulerTest, Pds97_SmallPackets_TriggerMayBeLess) {
+  parameters_.ack_gen_trigger_bytes = 4096;
+  EXPECT_EQ(packets_until_due(1), 4);
+}
+
+TEST_F(AckSchedulerTest, Pds93_SmallPacketWithAr_WaitsForNoReply) {
+  packets_until_due(1);
+  packet_.ar = true;
+  EXPECT_EQ(urgency_of(window_.cack + 1), Urgency::NextTurn);
+}
+
+TEST_F(AckSchedulerTest, Pds98_SmallPacketClosesGap_WaitsForNoReply) {
+  packet_.ar = true;
+  consume(kStart + 1, false);
+  packet_.ar = false;
+  for (int i = 0; i < 20; ++i) consume(kStart + 2 + i, false);
+  window_.cack = kStart + 21;
+  EXPECT_EQ(urgency_of(kStart, false), Urgency::NextTurn);
 }
 
 TEST_F(AckSchedulerTest, Pds97_AnyAck_RestartsTheCount) {
@@ -176,9 +225,9 @@ TEST_F(AckSchedulerTest, Pds219_HalfOfSmallWindow_NextTurn) {
 }
 
 TEST_F(AckSchedulerTest, Pds219_WindowOf128_OnlyBytesCount) {
-  parameters_.ack_gen_trigger_bytes = 100 * 1024;
+  parameters_.ack_gen_trigger_bytes = 400 * 1024;
   window_.range = 128;
-  EXPECT_EQ(packets_until_due(64), 100);
+  EXPECT_EQ(packets_until_due(4096), 100);
 }
 
 TEST_F(AckSchedulerTest, Pds219_WindowOfOne_AckForEachPacket) {

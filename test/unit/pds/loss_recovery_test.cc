@@ -412,7 +412,7 @@ class SharedAcks : public Bench {
     open();
   }
   void post(bool prompt_ack, std::uint32_t packets = 1, DeliveryMode mode = DeliveryMode::Rud) {
-    TestMessage& message = node->message(packets);
+    TestMessage& message = node->message(packets, payload_bytes);
     message.prompt_ack = prompt_ack;
     ASSERT_TRUE(node->manager->send(message, to_peer(mode), now).ok());
   }
@@ -435,12 +435,44 @@ class SharedAcks : public Bench {
     return found;
   }
   static constexpr Duration kTailLossTime = milliseconds(1);
+  std::uint32_t payload_bytes = 64;  // of each packet
   using Psns = std::vector<std::uint32_t>;
 };
 
-TEST_F(SharedAcks, Pds128_NoPromptAck_OneOfSixteenAsks) {
+TEST_F(SharedAcks, Pds128_NoPromptAck_PeerAnswers16_NoneAsks) {
+  for (std::uint32_t last = 70016; last < 70200; last += 16) {
+    EXPECT_EQ(asking(post_unawaited(16)), Psns{});
+    EXPECT_TRUE(ack_requests(answer_to(ack(last, last))).empty());
+  }
+}
+
+// The peer would send an ACK for 64 KiB of them, and takes longer for it.
+TEST_F(SharedAcks, Pds128_LongPackets_EachSixteenthPsnAsks) {
+  payload_bytes = 1100;
   EXPECT_EQ(asking(post_unawaited(40)), (Psns{70016, 70032}));
-  EXPECT_TRUE(ack_requests(answer_to(ack(70040, 70040))).empty());
+}
+
+// A peer with a larger trigger.
+TEST_F(SharedAcks, Pds128_NoneAnswered_Each24thAsks) {
+  EXPECT_EQ(asking(post_unawaited(50)), (Psns{70024, 70048}));
+  receive(ack(70048, 70048));
+  EXPECT_EQ(asking(post_unawaited(21)), Psns{}) << "23 are unanswered";
+  EXPECT_EQ(asking(post_unawaited(1)), (Psns{70072}));
+}
+
+// A peer that answers none by itself. The time-out of the oldest one is far.
+TEST_F(SharedAcks, Pds128_OldestUnanswered_NewestAsks) {
+  Parameters sooner = parameters();
+  sooner.rto_init = milliseconds(48);
+  start(sooner, open_window());
+  Psns asked;
+  for (int i = 0; i < 40; ++i) {
+    for (const std::uint32_t psn : asking(post_unawaited(1))) asked.push_back(psn);
+    EXPECT_TRUE(ack_requests(after(kTailLossTime * 7 / 8)).empty()) << i;
+  }
+  ASSERT_FALSE(asked.empty());
+  EXPECT_EQ(asked[0], 70015U) << "12 ms after 70001, a quarter of RTO_Init";
+  EXPECT_EQ(counters().rto_retransmissions, 0U);
 }
 
 TEST_F(SharedAcks, Pds101_MessageWithPromptAckAsks) {

@@ -240,7 +240,9 @@ void Node::receive(std::span<const std::byte> bytes, const FepAddress& source, T
                                      now);
 }
 
+// No reply is made: ACKs that wait for one leave, as in the next pass of a Fep.
 void Node::turn(Time now) {
+  manager->demultiplexer().send_later_acks(now);
   manager->expire(now);
   for (int i = 0; i < 1000; ++i) {
     if (!manager->pump(now)) return;
