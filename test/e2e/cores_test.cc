@@ -118,6 +118,7 @@ TEST_F(Cores, OneCounterCountsForBothEngines) {
   target.join();
   EXPECT_EQ(fi_cntr_read(counter.get()), 200U);
   EXPECT_EQ(fi_cntr_readerr(counter.get()), 0U);
+  for (auto& from : from_) from.reset();  // before the counter
 }
 
 TEST_F(Cores, OneRegionIsReachedThroughBothEngines) {
@@ -253,6 +254,7 @@ TEST_F(Cores, EndpointClosesWithOperationsUnderWay) {
       },
       "the other endpoint is stuck");
   EXPECT_EQ(received, 'x');
+  from_[1].reset();  // before the memory that it sends
 }
 
 // ---- threads -----------------------------------------------------------------------------------
@@ -388,6 +390,9 @@ class TriggeredCores : public Cores {
       check(fi_ep_bind(from_[i].get(), &sent_[i]->fid, FI_SEND), "bind counter");
     }
   }
+  ~TriggeredCores() override {
+    for (auto& endpoint : from_) endpoint.reset();  // before its counter
+  }
   Owned<fid_cntr> open_counter() {
     Owned<fid_cntr> counter;
     Side::open(counter, "fi_cntr_open",
@@ -458,6 +463,7 @@ TEST_F(TriggeredCores, ApplicationMovesTheCounter) {
   ASSERT_EQ(fi_cntr_set(counter.get(), 2), 0);
   EXPECT_EQ(expect_messages(1), "a");
   EXPECT_EQ(received_[1], 'b');
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(a_.next(b_).error, 0);  // then the counter is free
 }
 
 // A reader of the last counter of a chain makes the progress of all engines that it needs.
