@@ -109,10 +109,12 @@ constexpr Tunable kDelivery[] = {
      pds_count<&Pds::max_rto_retransmissions>(1, 1000)},
     {"tail_loss_time_us",
      "Tail loss probe of messages without completion or counter (fi_inject, for example), in "
-     "microseconds. Such messages request an ACK only if 24 are unanswered or if they are longer "
-     "than 1 KiB, with every 16th packet: the target sends one for 16 short ones. If no ACK has "
-     "come by this time, or by a 32nd of FI_UET_RTO_INIT_US if that is shorter, the initiator "
-     "requests one. 0: each message requests an ACK.",
+     "microseconds. The target acknowledges 16 of them by itself if they are short, of at most "
+     "1 KiB; a short one requests an ACK only if 24 are unanswered, of longer ones each 16th "
+     "packet "
+     "does. If no ACK has come by this time, or by a 32nd of FI_UET_RTO_INIT_US if that is "
+     "shorter, "
+     "the initiator requests one. 0: each message requests an ACK.",
      pds_time<microseconds, &Pds::tail_loss_time>(0, 1'000'000)},
     {"pdc_count",
      "Packet delivery contexts of a domain, contexts that peers open included, a number.",

@@ -253,10 +253,11 @@ namespace {
 
 constexpr std::size_t kRequestBytes = sizeof(wire::PdsRequest);
 constexpr std::uint32_t kLargestHeaders = 128;
-// Of the packets without prompt ACK, one of so many asks for all. Of short ones as many make a peer
-// with the default ACK_Gen_Trigger send an ACK by itself (PDS-97), so that none asks ...
+// Packets of messages that wait for no ACK. Of long ones each kMostSharing-th PSN requests an ACK.
+// As many short ones reach the default ACK_Gen_Trigger (PDS-97), so that the peer sends an ACK
+// unasked. If kMostUnanswered have had none, its trigger is larger, and a short one requests an
+// ACK.
 constexpr std::uint32_t kMostSharing = 16;
-// ... before so many are unanswered, at a peer with a larger trigger.
 constexpr std::size_t kMostUnanswered = 24;
 
 }  // namespace

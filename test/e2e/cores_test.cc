@@ -386,9 +386,12 @@ class TriggeredCores : public Cores {
     a_.info->caps |= FI_TRIGGER;
     for (std::size_t i = 0; i < 2; ++i) {
       sent_[i] = open_counter();
+      from_[i].reset();  // first, so that the new one has its engine
       from_[i] = a_.open_endpoint(0);
       check(fi_ep_bind(from_[i].get(), &sent_[i]->fid, FI_SEND), "bind counter");
     }
+    require(udp_port(Side::name_of(*from_[0])) != udp_port(Side::name_of(*from_[1])),
+            "one engine has both");
   }
   ~TriggeredCores() override {
     for (auto& endpoint : from_) endpoint.reset();  // before its counter
@@ -464,6 +467,20 @@ TEST_F(TriggeredCores, ApplicationMovesTheCounter) {
   EXPECT_EQ(expect_messages(1), "a");
   EXPECT_EQ(received_[1], 'b');
   for (int i = 0; i < 2; ++i) EXPECT_EQ(a_.next(b_).error, 0);  // then the counter is free
+}
+
+// The counter is of one engine; the work that it counts waits for the other.
+TEST_F(TriggeredCores, WaitForWorkThatAnotherEngineReleases) {
+  post_receives(2);
+  send_when(1, "x"[0], *sent_[0], 1);
+  std::atomic<bool> done{false};
+  std::thread target([&] {
+    while (!done) b_.poll();
+  });
+  send_now(0, "x"[0]);
+  EXPECT_EQ(fi_cntr_wait(sent_[1].get(), 1, 60'000), 0);
+  done = true;
+  target.join();
 }
 
 // A reader of the last counter of a chain makes the progress of all engines that it needs.

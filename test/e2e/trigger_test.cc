@@ -473,6 +473,9 @@ TEST(DeferredWork, LongChainOfSetsAndAdds_KeepsItsOrder) {
     fi_op_cntr op{loop.done.get(), 1};
     wrong.work.op.cntr = &op;
     require(wrong.queue(FI_OP_CNTR_ADD) == -FI_EINVAL, "a completion counter was accepted");
+    wrong.work.op.cntr = nullptr;
+    require(wrong.queue(FI_OP_CNTR_ADD) == -FI_EINVAL, "no operation was accepted");
+    require(wrong.queue(FI_OP_SEND) == -FI_EINVAL, "no message was accepted");
   });
 }
 

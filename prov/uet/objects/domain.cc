@@ -177,6 +177,7 @@ int Domain::open_engines(const fi_info& info, const fi_info& at, Protection& pro
     if (number > 0 && secured_) {  // a FEP has keys and packet counters of its own
       Params adapted = engine.params();
       result = open_protection(info, adapted, "fi_domain", protection);
+      if (result == 0 && protection.security == nullptr) result = -FI_ENOKEY;  // the keys have gone
     }
     if (result == 0) result = open_engine(info, at, engine, protection);
     if (result == 0) engines_.note_open();

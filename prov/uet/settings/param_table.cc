@@ -256,7 +256,7 @@ constexpr Row kRows[] = {
     {"cores",
      "Engines of a domain: each has endpoints, a UDP port and a lock of its own, so that threads "
      "with endpoints of different engines do not wait for each other. New endpoints go to the "
-     "engine that has fewest. Not with FI_UET_ENGINE=process and FI_UET_NIC=dpdk.",
+     "engine that has fewest. Not with FI_UET_NIC=dpdk, nor in the native form.",
      number<&Params::cores>(1, kMostCores), true},
     {"udp_port",
      "First UDP port of the processes of this host: each takes the first free one of the 1024 from "

@@ -98,7 +98,7 @@ struct FrameDeviceRequest {
   std::string_view options;            // of FI_UET_NIC, except the ones that FramedNic took
   std::uint32_t receive_buffer_bytes;  // wished
   std::uint32_t send_buffer_bytes;     // wished
-  std::uint32_t sharers;               // as NicConfig::sharers
+  std::uint32_t sharers = 1;           // as NicConfig::sharers
 };
 
 // Errors as for Module::open.

@@ -137,6 +137,103 @@ TEST_F(WaitingPosts, AnswersLeaveAtOnce) {
   }
 }
 
+// ---- ACKs that no sender waits for (PDS-97, PDS-128) --------------------------------------------
+
+class PingPong : public FepPair {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 4; ++i) play();  // both PDCs are established
+    acks_before_ = acks();
+    a.nic.on_the_way = [this](RxPacket& packet) {
+      const auto type = static_cast<wire::PdsType>(std::to_integer<int>(packet.bytes[0]) >> 3);
+      to_a_.push_back(type);
+    };
+  }
+  // A message of 8 bytes, sent at once.
+  void send_from(Node& node, const ses::Peer& to) {
+    const ses::IoSlice slice{memory_.data(), memory_.size()};
+    ses::SendOp op;
+    op.peer = &to;
+    op.local = {&slice, 1};
+    op.prompt_ack = false;
+    ASSERT_TRUE(node.fep->ses().initiator().post(*node.context, op, now).ok());
+    node.fep->push(now);
+  }
+  void expect_message_at(Node& node) {
+    const ses::IoSlice slice{memory_.data(), memory_.size()};
+    ses::ReceiveOp op;
+    op.local = {&slice, 1};
+    ASSERT_TRUE(node.fep->ses().receive(*node.context, op, now).ok());
+  }
+  void a_sends() {
+    expect_message_at(b);
+    send_from(a, b_);
+    b.fep->progress(now);
+    now += microseconds(5);
+  }
+  void b_replies() {
+    expect_message_at(a);
+    send_from(b, a_);
+    a.fep->progress(now);
+    now += microseconds(5);
+  }
+  void play() {
+    a_sends();
+    b_replies();
+  }
+  std::uint64_t acks() const { return b.fep->stats().pds.acks_sent; }
+  std::uint64_t new_acks() const { return acks() - acks_before_; }
+
+  const ses::Peer a_ = a.as_peer();
+  const ses::Peer b_ = b.as_peer();
+  std::array<std::byte, 8> memory_{};
+  std::uint64_t acks_before_ = 0;
+  std::vector<wire::PdsType> to_a_;
+};
+
+TEST_F(PingPong, Pds97_AckOfSmallPackets_LeavesBehindReply) {
+  for (int i = 0; i < 48; ++i) {
+    const std::uint64_t before = acks();
+    a_sends();
+    ASSERT_EQ(acks(), before) << "before the reply, message " << i;
+    b_replies();
+  }
+  EXPECT_EQ(new_acks(), 3U);
+  a.fep->progress(now);
+  // Each reply has come as a request of its own, and the ACK behind one.
+  ASSERT_EQ(to_a_.size(), 51U);
+  EXPECT_EQ(to_a_[0], wire::PdsType::RudReq);
+  for (std::size_t i = 1; i < to_a_.size(); ++i) {
+    if (to_a_[i] == wire::PdsType::RudReq) continue;
+    EXPECT_EQ(to_a_[i], wire::PdsType::AckCc);
+    EXPECT_EQ(to_a_[i - 1], wire::PdsType::RudReq) << i;
+  }
+}
+
+TEST_F(PingPong, Pds97_NoReply_AckLeavesInNextPass) {
+  for (int i = 0; i < 48; ++i) {
+    const std::uint64_t before = acks();
+    a_sends();
+    ASSERT_EQ(acks(), before) << "in the pass of message " << i;
+    const bool soon = b.fep->next_deadline() <= now + microseconds(60);
+    b.fep->progress(now);
+    EXPECT_EQ(acks() > before, soon) << i;
+    a.fep->progress(now);  // takes it
+  }
+  EXPECT_EQ(new_acks(), 3U);
+}
+
+// A post that sends nothing is no reply.
+TEST_F(PingPong, Pds97_PostedReceive_AckWaitsOn) {
+  for (int i = 0; i < 16 && new_acks() == 0; ++i) {
+    a_sends();
+    b.fep->push(now);
+    ASSERT_EQ(new_acks(), 0U);
+    b_replies();
+  }
+  EXPECT_EQ(new_acks(), 1U);
+}
+
 // Both ends of each message have states then, and PDS ends before SES.
 TEST_F(FepPair, EndsWithMessagesInProgress) {
   constexpr std::size_t kBytes = 300'000;
