@@ -34,8 +34,9 @@ class XdpProgram {
     std::uint8_t protocol = 0;
   };
   // From now on frames to owner.self of IP protocol owner.protocol that arrive in `queue` and pass
-  // the guard go to the socket, until it is closed. It replaces the socket that has claimed the
-  // queue. False, with errno.
+  // the guard go to the socket, until it is closed; those that arrive in other queues and pass the
+  // guard go on to the kernel. It replaces the socket that has claimed the queue. False, with
+  // errno.
   bool give_queue(std::uint32_t queue, const Owner& owner);
 
   bool generic() const { return generic_; }
@@ -48,13 +49,16 @@ class XdpProgram {
  private:
   bool join(const Interface& interface, std::uint32_t program_id);
   bool find_map(std::uint32_t id);
-  bool has_maps() const { return endpoints_.valid() && sockets_.valid() && guards_.valid(); }
+  bool has_maps() const {
+    return endpoints_.valid() && sockets_.valid() && guards_.valid() && queue_of_.valid();
+  }
   int attach(const Interface& interface, bool generic);
 
   FileDescriptor program_;
   FileDescriptor endpoints_;
   FileDescriptor sockets_;
   FileDescriptor guards_;
+  FileDescriptor queue_of_;
   FileDescriptor link_;
   bool generic_ = false;
 };

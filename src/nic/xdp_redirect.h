@@ -7,13 +7,16 @@
 
 // The kernel knows an object by its name, of up to 15 characters. The number changes whenever the
 // program or the layout of its maps does, so that processes of different builds do not share it.
-#define UET_XDP_PROGRAM uet_redirect_2
+#define UET_XDP_PROGRAM uet_redirect_3
 #define UET_XDP_ENDPOINTS uet_endpoints
 #define UET_XDP_SOCKETS uet_sockets
 #define UET_XDP_GUARDS uet_guards
+#define UET_XDP_QUEUE_OF uet_queue_of
 
 // Receive queues that the maps have places for.
 #define UET_XDP_QUEUES 1024
+// Endpoints of which a queue is known; the one that is asked for least makes way.
+#define UET_XDP_KNOWN_ENDPOINTS 4096
 
 // Whose packets leave a receive queue for its socket; all others go on to the kernel.
 struct UetXdpEndpoint {

@@ -28,6 +28,7 @@ constexpr const char* kProgramName = UET_NAME_OF(UET_XDP_PROGRAM);
 constexpr std::string_view kEndpointsName = UET_NAME_OF(UET_XDP_ENDPOINTS);
 constexpr std::string_view kSocketsName = UET_NAME_OF(UET_XDP_SOCKETS);
 constexpr std::string_view kGuardsName = UET_NAME_OF(UET_XDP_GUARDS);
+constexpr std::string_view kQueueOfName = UET_NAME_OF(UET_XDP_QUEUE_OF);
 
 // How often, and after which pause, opening starts again when others open or close at that moment.
 constexpr int kTries = 50;
@@ -75,6 +76,7 @@ int XdpProgram::load(XdpProgram& program) {
     program.endpoints_ = map(kEndpointsName);
     program.sockets_ = map(kSocketsName);
     program.guards_ = map(kGuardsName);
+    program.queue_of_ = map(kQueueOfName);
     return program.program_.valid() && program.has_maps() ? 0 : EMFILE;
   }
   return error;
@@ -183,6 +185,8 @@ bool XdpProgram::find_map(std::uint32_t id) {
     sockets_ = std::move(map);
   } else if (name == kGuardsName) {
     guards_ = std::move(map);
+  } else if (name == kQueueOfName) {
+    queue_of_ = std::move(map);
   }
   return true;
 }
@@ -200,7 +204,8 @@ bool XdpProgram::give_queue(std::uint32_t queue, const Owner& owner) {
   const UetXdpEndpoint endpoint = xdp_endpoint(owner.self, owner.protocol);
   return bpf_map_update_elem(guards_.get(), &queue, &owner.guard, BPF_ANY) == 0 &&
          bpf_map_update_elem(sockets_.get(), &queue, &owner.socket, BPF_ANY) == 0 &&
-         bpf_map_update_elem(endpoints_.get(), &queue, &endpoint, BPF_ANY) == 0;
+         bpf_map_update_elem(endpoints_.get(), &queue, &endpoint, BPF_ANY) == 0 &&
+         bpf_map_update_elem(queue_of_.get(), &endpoint, &queue, BPF_ANY) == 0;
 }
 
 }  // namespace uet::nic

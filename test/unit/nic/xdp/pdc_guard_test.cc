@@ -292,6 +292,45 @@ TEST_F(PdcGuardTest, EndedOwner_GuardsNothing) {
   EXPECT_EQ(strays(), 0U);
 }
 
+// Receive queues spread what comes to one endpoint; what comes in a queue of another one goes to
+// the kernel, guarded all the same. Trial runs are in queue 0.
+TEST_F(PdcGuardTest, Pds236_PacketInAnotherQueue_IsGuarded) {
+  for (const bool ipv6 : {false, true}) {
+    const std::unique_ptr<GuardMap> others = GuardMap::make();
+    FileDescriptor other(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
+    FepAddress neighbour = self_;
+    neighbour.port = 4800;
+    neighbour.ip.is_ipv6 = self_.ip.is_ipv6 = ipv6;
+    ASSERT_TRUE(program_.give_queue(0, {other.get(), others->fd(), neighbour, kUdp}));
+    ASSERT_TRUE(program_.give_queue(5, {socket_.get(), guard_->fd(), self_, kUdp}));
+    const std::uint64_t before = strays();
+    EXPECT_EQ(verdict(ack(kOpen)), unsigned{XDP_PASS}) << ipv6;
+    EXPECT_EQ(verdict(ack(9)), unsigned{XDP_DROP}) << ipv6;
+    EXPECT_EQ(strays(), before + 1) << ipv6;
+    other = FileDescriptor();
+    EXPECT_EQ(verdict(ack(9)), unsigned{XDP_DROP}) << "no process has queue 0, " << ipv6;
+    self_.port = 4801;
+    EXPECT_EQ(verdict(ack(9)), unsigned{XDP_PASS}) << "it has no queue, " << ipv6;
+    self_.port = 4793;
+  }
+}
+
+TEST_F(PdcGuardTest, EndedOwnerOfAnotherQueue_GuardsNothing) {
+  const FepAddress ended = self_;
+  FepAddress next = self_;
+  next.port = 4800;
+  ASSERT_TRUE(program_.give_queue(5, {socket_.get(), guard_->fd(), ended, kUdp}));
+  const FileDescriptor socket(::socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0));
+  ASSERT_TRUE(program_.give_queue(0, {socket.get(), guard_->fd(), next, kUdp}));
+  EXPECT_EQ(verdict(ack(9)), unsigned{XDP_DROP});
+  ASSERT_TRUE(program_.give_queue(5, {socket.get(), guard_->fd(), next, kUdp}));
+  EXPECT_EQ(verdict(ack(9)), unsigned{XDP_PASS}) << "another endpoint has the queue";
+  ASSERT_TRUE(program_.give_queue(5, {socket_.get(), guard_->fd(), ended, kUdp}));
+  EXPECT_EQ(verdict(ack(9)), unsigned{XDP_DROP});
+  socket_ = FileDescriptor();
+  EXPECT_EQ(verdict(ack(9)), unsigned{XDP_PASS}) << "its process has ended";
+}
+
 TEST_F(PdcGuardTest, TimeOfAVerdict) {
   const auto note = [&](const char* what, const Header& packet, std::uint32_t host) {
     verdict(packet, host, 1'000'000);
@@ -307,6 +346,9 @@ TEST_F(PdcGuardTest, TimeOfAVerdict) {
   note("ACK for no PDC, dropped", ack(9), 1);
   note("request for no PDC", request(9), 1);
   note("SYN", syn(1), 1);
+  self_.port = 4801;
+  note("to no endpoint", ack(9), 1);
+  self_.port = 4793;
   EXPECT_GT(strays(), 900'000U);
 }
 
