@@ -43,9 +43,9 @@ std::vector<PeerPorts::Known>::const_iterator PeerPorts::first_at(const FepAddre
 
 FepAddress PeerPorts::find(const FepAddress& source) const {
   const auto lowest = first_at(source);
-  FepAddress found{source.ip, kUetUdpPort, source.sdi};
+  FepAddress found = standard(source);
   for (auto at = lowest; at != known_.end() && is_at(at->fep, source); ++at) {
-    if (at == lowest || at->fep.port == source.port) found = at->fep;
+    if (at == lowest || at->fep.port == source.port) found = by_way_of(source, at->fep);
   }
   return found;
 }

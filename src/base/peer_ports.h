@@ -28,7 +28,7 @@ class PeerPorts {
   FepAddress reply_address(const FepAddress& source) const {
     if (is_ours(source.port)) return source;
     if (!known_.empty()) return find(source);
-    return {source.ip, kUetUdpPort, source.sdi};
+    return standard(source);
   }
 
   // The first FEP for which `is_wanted` holds, among the FEPs that may have sent a packet from
@@ -37,17 +37,17 @@ class PeerPorts {
   std::optional<FepAddress> find_if(const FepAddress& source, Predicate is_wanted) const {
     if (is_ours(source.port) || known_.empty()) return {};
     for (auto at = first_at(source); at != known_.end() && is_at(at->fep, source); ++at) {
-      if (is_wanted(at->fep)) return at->fep;
+      const FepAddress known = by_way_of(source, at->fep);
+      if (is_wanted(known)) return known;
     }
-    const FepAddress standard{source.ip, kUetUdpPort, source.sdi};
-    if (is_wanted(standard)) return standard;
+    if (is_wanted(standard(source))) return standard(source);
     return {};
   }
 
   // May the peer at `fep` have sent a packet from `source`? Not under another SDI. A process of
   // this provider sends only from its own port, any other FEP from any port outside our range.
   bool may_be_from(const FepAddress& fep, const FepAddress& source) const {
-    if (!is_at(fep, source)) return false;
+    if (!is_at(fep, source) || fep.via != source.via) return false;
     if (fep.port == source.port) return true;
     return !is_ours(source.port) && (fep.port == kUetUdpPort || !is_ours(fep.port));
   }
@@ -64,6 +64,14 @@ class PeerPorts {
   // The same IP address and secure domain.
   static bool is_at(const FepAddress& fep, const FepAddress& source) {
     return fep.ip == source.ip && fep.sdi == source.sdi;
+  }
+  static FepAddress standard(const FepAddress& source) {
+    return {source.ip, kUetUdpPort, source.sdi, source.via};
+  }
+  // An answer leaves from the port that the packet came to.
+  static FepAddress by_way_of(const FepAddress& source, FepAddress fep) {
+    fep.via = source.via;
+    return fep;
   }
   FepAddress find(const FepAddress& source) const;
   std::vector<Known>::const_iterator first_at(const FepAddress& source) const;

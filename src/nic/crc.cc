@@ -53,8 +53,11 @@ bool CrcNic::check(RxPacket& packet) const {
   if (packet.bytes.size() < wire::kCrcTrailerBytes) return false;
   const auto covered = packet.bytes.first(packet.bytes.size() - wire::kCrcTrailerBytes);
   const Slice piece{covered.data(), static_cast<std::uint32_t>(covered.size())};
-  const auto trailer = wire::crc_trailer(
-      wire::udp_packet_crc(packet.source, wire_address(self_), std::span(&piece, 1)));
+  FepAddress to = wire_address(self_);
+  if (packet.source.via != 0)
+    to.port = inner().port_of(static_cast<std::uint8_t>(packet.source.via));
+  const auto trailer =
+      wire::crc_trailer(wire::udp_packet_crc(packet.source, to, std::span(&piece, 1)));
   if (std::memcmp(trailer.data(), covered.data() + covered.size(), trailer.size()) != 0) {
     return false;
   }

@@ -101,7 +101,7 @@ std::uint16_t LocalNic::next_id() {
 // nullptr: to the NIC below. Nothing is looked for on behalf of a stranger. A ring carries no SDI:
 // packets of another secure domain than the FEP's own are sealed (TSS-64).
 LocalOutgoing* LocalNic::ring_to(const Packet& packet) {
-  if (packet.to.sdi != 0) return nullptr;
+  if (packet.to.sdi != 0 || packet.to.via != 0) return nullptr;
   LocalRoute* const route = routes_.for_packet(packet.to, !packet.answers_unknown_peer, now_);
   if (route == nullptr) return nullptr;
   return packet.answers_unknown_peer ? route->ring.get() : ring_of(*route, packet.to);

@@ -44,6 +44,11 @@ class Middleware : public Nic {
   std::optional<FepAddress> take_refusal() override { return inner_->take_refusal(); }
   void thin_out_unprotected(bool on) override { inner_->thin_out_unprotected(on); }
   PdcGuard* guard() override { return inner_->guard(); }
+  LentSocket lend_port(const PdcIdShare& share) override { return inner_->lend_port(share); }
+  bool borrow_port(const LentSocket& lent, std::uint8_t via, const PdcIdShare& share) override {
+    return inner_->borrow_port(lent, via, share);
+  }
+  std::uint16_t port_of(std::uint8_t via) const override { return inner_->port_of(via); }
   Time next_deadline() const override { return inner_->next_deadline(); }
   std::uint64_t receive_backlog_bytes() const override { return inner_->receive_backlog_bytes(); }
   const MemoryRanges* shared_memory() const override { return inner_->shared_memory(); }

@@ -158,7 +158,8 @@ std::size_t PcapNic::tx_burst(std::span<const Packet* const> in) {
     Frame frame;
     frame.from = local_address();
     frame.from.port = inner().source_port_for(*packet);
-    frame.entropy = source_port(caps(), local_address().port, packet->entropy);
+    frame.entropy = source_port(caps(), inner().port_of(static_cast<std::uint8_t>(packet->to.via)),
+                                packet->entropy);
     frame.to = packet->to;
     frame.dscp = packet->dscp;
     frame.ecn = packet->ecn;
@@ -176,6 +177,7 @@ void PcapNic::note_arrival(const RxPacket& packet, std::string_view why) {
   frame.from = packet.source;
   frame.entropy = packet.entropy;
   frame.to = local_address();
+  frame.to.port = inner().port_of(static_cast<std::uint8_t>(packet.source.via));
   frame.dscp = packet.dscp;
   frame.ecn = packet.ecn;
   frame.inbound = true;

@@ -64,6 +64,8 @@ class FileDescriptor {
     ::close(fd_);
   }
   int get() const { return fd_; }
+  // The descriptor is the caller's from now on.
+  int release() { return std::exchange(fd_, -1); }
   bool valid() const { return fd_ >= 0; }
 
  private:

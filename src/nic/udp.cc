@@ -300,6 +300,7 @@ Result<std::unique_ptr<UdpNic>> UdpNic::open(const UdpOptions& options, std::str
     caps.source_ports = options.source_ports;
     caps.first_source_port = ports.value().first;
   }
+  caps.lends_port = !options.bind && options.excluded_interface == 0;
   return std::unique_ptr<UdpNic>(
       new UdpNic(std::move(fd), std::move(senders), usable, std::move(bound).value(), caps));
 }
@@ -308,7 +309,7 @@ UdpNic::UdpNic(FileDescriptor fd, Senders senders, const UdpOptions& options, Ud
                NicCaps caps)
     : senders_(std::move(senders)),
       fd_(std::move(fd)),
-      send_messages_(options.send_messages),
+      options_(options),
       local_(binding.address),
       caps_(caps),
       port_dropped_(std::move(binding.dropped)),
@@ -334,8 +335,8 @@ std::size_t UdpNic::tx_burst(std::span<const Packet* const> in) {
       ++done;
       continue;
     }
-    const int sent =
-        send_messages_(sender_of(*in[done]), batch_.messages(), static_cast<unsigned>(messages), 0);
+    const int sent = options_.send_messages(sender_of(*in[done]), batch_.messages(),
+                                            static_cast<unsigned>(messages), 0);
     if (sent > 0) {
       done += account_sent(static_cast<std::size_t>(sent));
       if (suspects != 0) switch_gso_off();  // they can leave alone: segmentation was at fault
@@ -388,6 +389,7 @@ void UdpNic::share_out(Duration call, Time begin, std::span<const Packet* const>
 
 // Packets whose entropy is unknown to a path selector, or none, leave from the port that all know.
 int UdpNic::sender_of(const Packet& packet) const {
+  if (packet.to.via != 0) return borrowed_.socket(packet.to.via);
   if (senders_.empty()) return fd_.get();
   if (caps_.source_ports == 0) return senders_[0].get();
   const std::uint16_t port = source_port(caps_, local_.port, packet.entropy);
@@ -396,7 +398,7 @@ int UdpNic::sender_of(const Packet& packet) const {
 
 // The packets that leave from the socket of the first one.
 std::span<const Packet* const> UdpNic::run_of_one_sender(std::span<const Packet* const> in) const {
-  if (senders_.empty() || caps_.source_ports == 0) return in;
+  if (caps_.source_ports == 0 && !borrowed_.any()) return in;
   const int sender = sender_of(*in.front());
   std::size_t length = 1;
   while (length < in.size() && sender_of(*in[length]) == sender) ++length;
@@ -411,26 +413,39 @@ std::size_t UdpNic::account_sent(std::size_t messages) {
   return sent.packets;
 }
 
+// Own and borrowed ports fill a burst first in turn, so that none takes it whole every time.
 std::size_t UdpNic::rx_burst(std::span<RxPacket> out, Time now) {
+  if (!borrowed_.any()) return receive(out, now);
+  const auto note = [this](UdpReceiveBuffers::Filled filled, int fd) { note_filled(filled, fd); };
+  borrowed_turn_ = !borrowed_turn_;
+  std::size_t filled = borrowed_turn_ ? borrowed_.receive(out, now, counters_, note) : 0;
+  filled += receive(out.subspan(filled), now);
+  if (!borrowed_turn_) filled += borrowed_.receive(out.subspan(filled), now, counters_, note);
+  return filled;
+}
+
+// The buffers are filled again when their former contents have all been handed out in an earlier
+// burst.
+std::size_t UdpNic::receive(std::span<RxPacket> out, Time now) {
+  if (out.empty()) return 0;
   if (buffers_.empty()) {
     const NoCancel no_cancel;
-    receive(now);
+    note_filled(buffers_.fill(fd_.get(), now), fd_.get());
   }
-  const std::size_t filled = buffers_.hand_out(out, counters_);
+  const std::size_t filled = lent_.sort_out(out, buffers_.hand_out(out, counters_));
   counters_.packets_received += filled;
   return filled;
 }
 
-// Fills the buffers again; their former contents have all been handed out in an earlier burst.
-void UdpNic::receive(Time now) {
-  switch (buffers_.fill(fd_.get(), now)) {
+void UdpNic::note_filled(UdpReceiveBuffers::Filled filled, int fd) {
+  switch (filled) {
     case UdpReceiveBuffers::Filled::Nothing:
       break;
     case UdpReceiveBuffers::Filled::Some:
       backlog_bytes_ = 0;
       break;
     case UdpReceiveBuffers::Filled::All:
-      backlog_bytes_ = socket_backlog_bytes();
+      backlog_bytes_ = socket_backlog_bytes(fd);
       break;
     case UdpReceiveBuffers::Filled::Failed:
       if (!read_refusals()) ++counters_.kernel_errors;
@@ -442,6 +457,7 @@ void UdpNic::receive(Time now) {
 void UdpNic::watch_refusals() {
   refusals_.watch(fd_.get(), local_.ip.is_ipv6);
   for (const FileDescriptor& sender : senders_) refusals_.watch(sender.get(), local_.ip.is_ipv6);
+  borrowed_.for_each([this](int fd, std::uint8_t) { refusals_.watch(fd, local_.ip.is_ipv6); });
 }
 
 // A socket has one filter: that of an excluded interface stays.
@@ -459,21 +475,22 @@ bool UdpNic::read_refusals() {
   if (!refusals_.watching()) return false;
   bool any = refusals_.read(fd_.get());
   for (const FileDescriptor& sender : senders_) any |= refusals_.read(sender.get());
+  borrowed_.for_each([&](int fd, std::uint8_t via) { any |= refusals_.read(fd, via); });
   return any;
 }
 
 // All zero if an old kernel does not tell.
-UdpNic::SocketMemory UdpNic::socket_memory() const {
+UdpNic::SocketMemory UdpNic::socket_memory(int fd) {
   SocketMemory memory{};
   socklen_t length = sizeof memory;
-  ::getsockopt(fd_.get(), SOL_SOCKET, SO_MEMINFO, memory.data(), &length);
+  ::getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory.data(), &length);
   return memory;
 }
 
 // As a part of the socket's buffer, applied to what that holds (NicCaps::receive_credit_bytes): the
 // kernel counts its own memory, not the packets' bytes.
-std::uint64_t UdpNic::socket_backlog_bytes() const {
-  const SocketMemory memory = socket_memory();
+std::uint64_t UdpNic::socket_backlog_bytes(int fd) const {
+  const SocketMemory memory = socket_memory(fd);
   const std::uint64_t limit = memory[SK_MEMINFO_RCVBUF];
   if (limit == 0) return 0;
   return caps_.receive_credit_bytes * memory[SK_MEMINFO_RMEM_ALLOC] / limit;
@@ -481,10 +498,35 @@ std::uint64_t UdpNic::socket_backlog_bytes() const {
 
 NicCounters UdpNic::counters() const {
   NicCounters all = counters_;
-  all.receive_overflows = socket_memory()[SK_MEMINFO_DROPS];
+  all.receive_overflows = socket_memory(fd_.get())[SK_MEMINFO_DROPS];
+  borrowed_.for_each(
+      [&](int fd, std::uint8_t) { all.receive_overflows += socket_memory(fd)[SK_MEMINFO_DROPS]; });
   if (guard_ != nullptr) guard_->add_counts(all);
   if (port_dropped_) all.shared_port_dropped = port_dropped_() - port_dropped_before_;
   return all;
+}
+
+LentSocket UdpNic::lend_port(const PdcIdShare& share) {
+  const NoCancel no_cancel;
+  std::string message;
+  auto opened = open_socket(options_, message);
+  if (!opened) return {.fd = -EMFILE, .exchange = {}};
+  const int fd = opened.value().get();
+  if (!caps_.loopback || options_.arrival_times_on_loopback) {
+    set_option(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
+  }
+  size_buffer(fd, kReceiveBuffer, options_.receive_buffer_bytes, message);
+  size_buffer(fd, kSendBuffer, options_.send_buffer_bytes, message);
+  if (const int error = lent_.join(fd_.get(), fd, local_, share); error != 0) {
+    return {.fd = -error, .exchange = {}};
+  }
+  return {.fd = opened.value().release(), .exchange = lent_.exchange()};
+}
+
+bool UdpNic::borrow_port(const LentSocket& lent, std::uint8_t via, const PdcIdShare& share) {
+  if (!borrowed_.add(lent, via, share)) return false;
+  if (refusals_.watching()) refusals_.watch(lent.fd, local_.ip.is_ipv6);
+  return true;
 }
 
 }  // namespace uet::nic

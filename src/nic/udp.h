@@ -18,6 +18,7 @@
 
 #include "nic/defaults.h"
 #include "nic/nic_guard.h"
+#include "nic/port_sharing.h"
 #include "nic/socket.h"
 #include "nic/udp_receive_buffers.h"
 #include "nic/udp_refusals.h"
@@ -90,16 +91,26 @@ class UdpNic final : public Nic {
   std::size_t tx_burst(std::span<const Packet* const> in) override;
   int wait_fd() const override { return fd_.get(); }
   std::uint64_t receive_backlog_bytes() const override { return backlog_bytes_; }
-  Time next_deadline() const override { return buffers_.empty() ? kNever : Time{}; }
+  Time next_deadline() const override {
+    return buffers_.empty() && lent_.empty() && borrowed_.empty() ? kNever : Time{};
+  }
   // receive_credit_bytes is half of what the kernel reports as SO_RCVBUF, which holds about that
   // much payload in packets of 1 KiB and more.
   const NicCaps& caps() const override { return caps_; }
   FepAddress local_address() const override { return local_; }
+  std::uint16_t source_port_for(const Packet& packet) override {
+    return packet.to.via != 0 ? port_of(packet.to.via) : Nic::source_port_for(packet);
+  }
+  std::uint16_t port_of(std::uint8_t via) const override {
+    return via != 0 ? borrowed_.port(via) : local_.port;
+  }
   PdcGuard* guard() override { return guard_.get(); }
   NicCounters counters() const override;
   void watch_refusals() override;
   void thin_out_unprotected(bool on) override;
   std::optional<FepAddress> take_refusal() override { return refusals_.take(); }
+  LentSocket lend_port(const PdcIdShare& share) override;
+  bool borrow_port(const LentSocket& lent, std::uint8_t via, const PdcIdShare& share) override;
 
  private:
   using Senders = std::vector<FileDescriptor>;
@@ -117,16 +128,19 @@ class UdpNic final : public Nic {
   enum class Refusal : std::uint8_t { Interrupted, Full, Train, Dropped };
   Refusal on_refused(int error, std::size_t packets);
   void switch_gso_off();
-  void receive(Time now);
+  std::size_t receive(std::span<RxPacket> out, Time now);
+  void note_filled(UdpReceiveBuffers::Filled filled, int fd);
   bool read_refusals();
   using SocketMemory = std::array<std::uint32_t, SK_MEMINFO_VARS>;
-  SocketMemory socket_memory() const;
-  std::uint64_t socket_backlog_bytes() const;
+  static SocketMemory socket_memory(int fd);
+  std::uint64_t socket_backlog_bytes(int fd) const;
 
   // A socket at the port of the slot, or one for each source port; closed after fd_.
   Senders senders_;
   FileDescriptor fd_;
-  int (*send_messages_)(int, mmsghdr*, unsigned, int);
+  const UdpOptions options_;
+  LentPort lent_;
+  BorrowedPorts borrowed_;
   Duration usual_share_{};  // of one packet in the time of a send call
   FepAddress local_;
   NicCaps caps_;
@@ -139,6 +153,7 @@ class UdpNic final : public Nic {
   UdpSendBatch batch_;
   UdpReceiveBuffers buffers_;
   UdpRefusals refusals_;
+  bool borrowed_turn_ = false;       // of borrowed ports to fill a burst first
   std::uint64_t backlog_bytes_ = 0;  // in the socket, when it was last seen to be behind
 };
 

@@ -51,7 +51,7 @@ bool UdpRefusals::watch(int fd, bool is_ipv6) {
   return watching_;
 }
 
-bool UdpRefusals::read(int fd) {
+bool UdpRefusals::read(int fd, std::uint8_t via) {
   bool any = false;
   while (true) {
     SocketAddress to{};  // of the packet that the report is about
@@ -65,7 +65,9 @@ bool UdpRefusals::read(int fd) {
     const auto report = report_of(message);
     any |= report.has_value();
     if (!report || !is_port_unreachable(*report) || count_ == kMost) continue;
-    addresses_[(first_ + count_++) % kMost] = read_socket_address(to);
+    FepAddress& refused = addresses_[(first_ + count_++) % kMost];
+    refused = read_socket_address(to);
+    refused.via = via;
   }
 }
 

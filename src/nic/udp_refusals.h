@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "uet/base/address.h"
@@ -21,8 +22,9 @@ class UdpRefusals {
   // False: the kernel refuses.
   bool watch(int fd, bool is_ipv6);
   bool watching() const { return watching_; }
-  // Reads all reports, and the kernel's own errors. True: a host had sent one.
-  bool read(int fd);
+  // Reads all reports, and the kernel's own errors. `via`: that of the socket. True: a host had
+  // sent one.
+  bool read(int fd, std::uint8_t via = 0);
   // The oldest address, once.
   std::optional<FepAddress> take();
 

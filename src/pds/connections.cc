@@ -267,7 +267,7 @@ bool Connections::has_pdc_with(const FepAddress& address) const {
 
 void Connections::forget(const FepAddress& address, Time now) {
   for (const auto& [destination, outgoing] : destinations_) {
-    if (destination.address != address) continue;
+    if (!is_same_fep(destination.address, address)) continue;
     for (PdcId id = outgoing.first; id != PdcId{}; id = destinations_.next(id)) {
       if (Pdc* pdc = find(id); pdc != nullptr && pdc->takes_messages()) pdc->begin_close(now);
     }

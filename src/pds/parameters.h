@@ -10,6 +10,7 @@
 #include "cms/ccc.h"
 #include "uet/base/address.h"
 #include "uet/base/time.h"
+#include "uet/base/types.h"
 #include "uet/pds/api.h"
 #include "uet/wire/pds.h"
 
@@ -84,10 +85,10 @@ struct Parameters {
   std::uint8_t dscp_datagram = 10;            // UUD: not the class of what UET-CC controls (PDS-12)
   std::optional<std::uint32_t> start_psn;     // first Start_PSN; empty = random (PDS-53)
   std::optional<std::uint16_t> first_pdc_id;  // first PDC id given out; empty = random
-  // Of a FEP that shares its UDP port with others, its slot: its PDC ids and the ids of its RUDI
-  // requests begin with it, so that the kernel tells by them whose an answer is. pdc_count is
-  // kPdcIdsOfSlot / 2 at most.
-  std::optional<std::uint8_t> port_slot;
+  // Of a FEP that shares a UDP port with others: its PDC ids and the ids of its RUDI requests begin
+  // with these bits, so that the kernel tells by them whose an answer is. pdc_count is half of
+  // id_share.size() at most.
+  PdcIdShare id_share;
   std::uint16_t first_udp_port = kUetUdpPort;  // of our processes (PeerPorts)
   // The NIC protects every packet (TSS-9): destinations may name a secure domain. Set by the Fep.
   bool secured = false;
@@ -114,6 +115,5 @@ constexpr std::uint16_t least_range_psns(const Parameters& parameters) {
 }
 
 inline constexpr std::uint32_t kUnlimited = UINT32_MAX;
-inline constexpr std::size_t kPdcIdsOfSlot = 65536 / kSharedSlots;
 
 }  // namespace uet::pds

@@ -36,29 +36,25 @@ PdcTable::PdcTable(const Parameters& parameters, KeyedSequence& secret)
       secret_(secret),
       pdcs_(parameters.pdc_count),
       slot_numbers_(parameters.pdc_count),
-      tombstones_(parameters.port_slot ? kPdcIdsOfSlot / 2 - 1 : Tombstones::kMost),
+      tombstones_(std::min<std::size_t>(parameters.id_share.size() / 2 - 1, Tombstones::kMost)),
       next_id_(parameters.first_pdc_id) {}
 
 // ---- ids ---------------------------------------------------------------------------------------
 
 // PDS-31: drawn, so that no other host can tell the next one; those of tombstones are skipped.
 PdcId PdcTable::allocate_id() {
-  const auto in_port_slot = [this](std::uint16_t id) {
-    if (!parameters_.port_slot) return PdcId{id};
-    const std::size_t first = *parameters_.port_slot * kPdcIdsOfSlot;
-    return PdcId{static_cast<std::uint16_t>(first + id % kPdcIdsOfSlot)};
-  };
+  const auto in_share = [this](std::uint16_t id) { return parameters_.id_share.of(id); };
   const auto is_free = [this](PdcId id) {
     return id != PdcId{} && !slot_of_id_.has(id) && !tombstones_.holds(id);
   };
   const auto drawn = [this] { return static_cast<std::uint16_t>(secret_.next()); };
   std::uint16_t id = next_id_ ? *next_id_ : drawn();
-  for (int draws = 1; !is_free(in_port_slot(id)); ++draws) {
+  for (int draws = 1; !is_free(in_share(id)); ++draws) {
     const bool draw = !next_id_ && draws < kIdDraws;
     id = draw ? drawn() : static_cast<std::uint16_t>(id + 1);
   }
   if (next_id_) next_id_ = static_cast<std::uint16_t>(id + 1);
-  return in_port_slot(id);
+  return in_share(id);
 }
 
 std::optional<PdcTable::Place> PdcTable::reserve() {

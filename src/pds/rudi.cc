@@ -104,9 +104,10 @@ Rudi::Stop Rudi::send_some(RudiFlow& flow, std::uint32_t& budget, Time now) {
 std::uint32_t Rudi::next_packet_id(std::uint16_t index) {
   if (uses_ == 0) uses_ = static_cast<std::uint32_t>(env_.rng.next());
   const std::uint32_t id = ++uses_ * static_cast<std::uint32_t>(kOutstanding) + index;
-  if (!env_.parameters.port_slot) return id;
-  constexpr unsigned kShift = 32 - kSlotBits;
-  return (id & ((1U << kShift) - 1)) | std::uint32_t{*env_.parameters.port_slot} << kShift;
+  const PdcIdShare& share = env_.parameters.id_share;
+  if (share.bits == 0) return id;
+  const unsigned shift = 32U - share.bits;
+  return (id & ((1U << shift) - 1)) | std::uint32_t{share.number} << shift;
 }
 
 void Rudi::transmit(Record& record, Time now) {

@@ -150,6 +150,7 @@ Result<TxMessage*> Initiator::make(Context& context, const SendOp& op) {
   }
   header.opcode = op.tag ? wire::SesOpcode::TaggedSend : wire::SesOpcode::Send;
   header.match_bits = op.tag.value_or(0);
+  if (context.config.via != 0) return message;
   rendezvous_.offer(*message, *op.peer);
   deferred_.offer(*message, *op.peer);
   return message;
@@ -185,6 +186,7 @@ TxMessage* Initiator::open(Context& context, const TxOp& op, Kind kind) {
   message->kind = kind;
   message->fence = op.fence;
   message->to = op.peer->fep;
+  message->to.via = context.config.via;
   message->mode = context.config.mode;
   message->operation = op.context;
   message->user_flags = op.user_flags;

@@ -59,7 +59,7 @@ bool SecureNic::open(RxPacket& packet, std::size_t place, Time now) {
   }
   packet.bytes = plain.first(result.bytes);
   if (native) packet.source.port = kUetUdpPort;
-  packet.source.sdi = result.sdi == sdi_ ? 0 : result.sdi;
+  packet.source.sdi = result.sdi == sdi_ ? 0 : result.sdi & kMaxSdi;
   return true;
 }
 

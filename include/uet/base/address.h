@@ -49,10 +49,15 @@ struct FepAddress {
   // context of this FEP itself, which is its own secure domain, or clear if it has none. The same
   // address under another SDI is another peer. No NIC that moves packets looks at it: what seals
   // and opens them (tss::SecureNic) uses it up.
-  std::uint32_t sdi = 0;
+  std::uint32_t sdi : 24 = 0;
+  // The UDP port of this host that packets to and from there use: 0 is the NIC's own, others are
+  // ports of further NICs of the process (Nic::borrow_port). The same address by another port is
+  // another peer.
+  std::uint32_t via : 8 = 0;
 
   friend constexpr bool operator==(const FepAddress&, const FepAddress&) = default;
 };
+static_assert(sizeof(FepAddress) == 24, "it is a part of every packet and of every peer");
 
 // The slot that a port names, if any.
 constexpr std::optional<std::uint8_t> slot_of_port(std::uint16_t port) {
@@ -69,7 +74,14 @@ constexpr bool names_process(std::uint16_t port) {
 constexpr FepAddress wire_address(FepAddress address) {
   if (slot_of_port(address.port)) address.port = kUetUdpPort;
   address.sdi = 0;
+  address.via = 0;
   return address;
+}
+
+// The same FEP, by whichever port of this host.
+constexpr bool is_same_fep(FepAddress a, const FepAddress& b) {
+  a.via = b.via;
+  return a == b;
 }
 
 // A process may have so many addresses beside its first one, of IPv4, at the same port (rails).
@@ -79,8 +91,8 @@ struct FepAddressHash {
   std::size_t operator()(const FepAddress& a) const noexcept {
     std::uint64_t words[2];
     std::memcpy(words, a.ip.bytes.data(), sizeof words);
-    std::uint64_t h =
-        (words[0] ^ (words[1] * 0x9E3779B97F4A7C15ULL)) + a.port + (std::uint64_t{a.sdi} << 16);
+    std::uint64_t h = (words[0] ^ (words[1] * 0x9E3779B97F4A7C15ULL)) + a.port +
+                      (std::uint64_t{a.sdi} << 16) + (std::uint64_t{a.via} << 40);
     h = (h ^ (h >> 31)) * 0xBF58476D1CE4E5B9ULL;
     return static_cast<std::size_t>(h ^ (h >> 29));
   }

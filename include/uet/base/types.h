@@ -27,6 +27,20 @@ inline constexpr std::uint32_t kMaxJobId = 0xFFFFFF;
 inline constexpr std::uint16_t kMaxPidOnFep = 0xFFF;
 inline constexpr std::uint16_t kMaxResourceIndex = 0xFFF;
 
+// The PDCIDs that begin with `number` in their first `bits` bits: those of one FEP among several
+// that receive at the same UDP port.
+struct PdcIdShare {
+  std::uint8_t number = 0;
+  std::uint8_t bits = 0;  // 0: all PDCIDs, since there is one FEP
+
+  constexpr std::uint32_t size() const { return 65536U >> bits; }
+  // The one that ends as `any` does.
+  constexpr PdcId of(std::uint16_t any) const {
+    return PdcId{static_cast<std::uint16_t>(number * size() + any % size())};
+  }
+  friend constexpr bool operator==(const PdcIdShare&, const PdcIdShare&) = default;
+};
+
 // Packet sequence number: 32 bits, compared as a serial number, so that it may wrap.
 struct Psn {
   std::uint32_t value{};

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -19,6 +20,7 @@ namespace uet::nic {
 
 inline constexpr std::size_t kRxBurst = 64;  // packets asked for in one rx_burst
 inline constexpr std::size_t kTxBurst = 64;  // packets offered in one tx_burst
+inline constexpr int kCannotLend = -95;      // EOPNOTSUPP: the port of this NIC cannot be shared
 
 // Capabilities of a back end. Decisions depend on these values, never on a back end's name.
 struct NicCaps {
@@ -35,6 +37,7 @@ struct NicCaps {
   bool crc = false;                      // adds and checks the CRC itself, without CrcNic
   bool loopback = false;                 // an interface that only reaches this host
   bool reads_registered_memory = false;  // register_memory saves a copy of the payload sent
+  bool lends_port = false;               // the kernel can share its port with further NICs
   bool secured = false;                  // every packet on the wire is protected (TSS-9)
   // Each tx_burst is a system call, which costs more than one more packet, so that batching pays.
   // False: nothing is gained by two packets in one burst.
@@ -94,6 +97,13 @@ inline std::uint16_t source_port(const NicCaps& caps, std::uint16_t own, std::ui
 }
 
 class MemoryRanges;
+class PortExchange;
+
+// A socket at the port of a NIC, for another NIC of the process.
+struct LentSocket {
+  int fd = kCannotLend;                    // else the descriptor, or another negative errno
+  std::shared_ptr<PortExchange> exchange;  // where the NICs of the port hand packets on
+};
 
 // Memory of a device that can be had as a dmabuf.
 struct DmabufRange {
@@ -163,6 +173,20 @@ class Nic {
   virtual std::uint64_t receive_backlog_bytes() const { return 0; }
   // Where packets lie that another processor of this host has just written; nullptr: nowhere.
   virtual const MemoryRanges* shared_memory() const { return nullptr; }
+  // A second socket at the port of this NIC, for borrow_port of another NIC of the process, which
+  // gets from then on what comes to the port for PDCs with ids of `share`. Packets that come during
+  // the call may be lost.
+  virtual LentSocket lend_port(const PdcIdShare&) { return {}; }
+  // Packets with `via` (1 to 255, each once) in their addresses (FepAddress) leave from the socket,
+  // and those that come there have it. The socket is this NIC's from now on; `share` as in the call
+  // that lent it. For a NIC with NicCaps::lends_port. False: no memory; the caller closes the
+  // socket.
+  virtual bool borrow_port(const LentSocket& /*lent*/, std::uint8_t /*via*/,
+                           const PdcIdShare& /*share*/) {
+    return false;
+  }
+  // The UDP port of this host with that `via`: 0, or one that was borrowed.
+  virtual std::uint16_t port_of(std::uint8_t /*via*/) const { return local_address().port; }
   // The peer at `first` has these further addresses (rails), of trustworthy origin. A NIC with one
   // rail has no use for them.
   virtual void learn_further(const FepAddress&, std::span<const FabricAddress>) {}

@@ -141,6 +141,9 @@ struct ContextConfig {
   PidOnFep pid_on_fep;
   ResourceIndex resource_index;
   InitiatorId initiator;
+  // Its packets leave from this port (FepAddress::via). Not 0: peers reach another FEP there, so
+  // that no send of it is a rendezvous or may be put off by its target.
+  std::uint8_t via = 0;
   bool receives = true;  // false: no request reaches it, and its resource index takes no place
   bool relative = true;
   // Absolute: its job alone reaches its receives, and through it the regions that are restricted to

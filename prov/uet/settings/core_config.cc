@@ -139,15 +139,20 @@ nic::NicConfig nic_config(const Params& params, const std::string& back_end,
   return config;
 }
 
-fep::Config fep_config(const Params& params, const nic::Nic& nic, std::uint32_t payload_mtu) {
+fep::Config fep_config(const Params& params, const nic::Nic& nic, std::uint32_t payload_mtu,
+                       std::size_t engine) {
   fep::Config config = params.core;
   config.cms = cms_parameters(params, nic, payload_mtu);
   config.pds = pds_parameters(params, config.cms);
-  config.pds.port_slot = slot_of_port(nic.local_address().port);
   config.pds.first_udp_port = params.udp_port;
-  if (config.pds.port_slot) {
-    config.pds.pdc_count = std::min(config.pds.pdc_count, pds::kPdcIdsOfSlot / 2);
+  if (const auto slot = slot_of_port(nic.local_address().port)) {
+    config.pds.id_share = {.number = *slot, .bits = kSlotBits};
+  } else if (nic.caps().lends_port) {
+    config.pds.id_share = {.number = static_cast<std::uint8_t>(engine),
+                           .bits = static_cast<std::uint8_t>(std::bit_width(params.cores - 1))};
   }
+  config.pds.pdc_count =
+      std::min<std::size_t>(config.pds.pdc_count, config.pds.id_share.size() / 2);
   config.trim_marks = recognized_trim_marks(params);
   config.ses.payload_mtu = payload_mtu;
   config.ses.rudi = config.ses.rudi && params.profile == Profile::Hpc;  // SES-138

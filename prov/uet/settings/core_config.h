@@ -24,6 +24,7 @@ std::uint64_t random_seed();
 
 // The core over `nic`: tables, congestion control, what its profile permits. Seeds and secrets are
 // drawn, except those that FI_UET_SEED gives.
-fep::Config fep_config(const Params& params, const nic::Nic& nic, std::uint32_t payload_mtu);
+fep::Config fep_config(const Params& params, const nic::Nic& nic, std::uint32_t payload_mtu,
+                       std::size_t engine = 0);
 
 }  // namespace uet::prov

@@ -131,5 +131,30 @@ TEST(PeerPorts, Tss10And11_PeersOfAnotherSdiAreOthers) {
   EXPECT_EQ(seen, (std::vector<std::uint16_t>{50'000, 4793}));
 }
 
+// The port of this host that a packet came to is that of the answer, and distinguishes peers.
+TEST(PeerPorts, Wire11_AnswersLeaveFromThePortThatWasAskedAt) {
+  PeerPorts ports;
+  ports.add(at(kForeign, 2));
+  for (const std::uint8_t host : {1, 2}) {
+    for (const std::uint16_t port : {4793, 0x4242}) {
+      FepAddress source = at(port, host);
+      const FepAddress plain = ports.reply_address(source);
+      EXPECT_EQ(plain.via, 0);
+      source.via = 3;
+      FepAddress wanted = plain;
+      wanted.via = 3;
+      EXPECT_EQ(ports.reply_address(source), wanted);
+      EXPECT_TRUE(ports.may_be_from(wanted, source));
+      EXPECT_FALSE(ports.may_be_from(plain, source));
+      EXPECT_TRUE(is_same_fep(plain, wanted));
+    }
+  }
+  FepAddress source = at(0x4242, 2);
+  source.via = 3;
+  const auto found = ports.find_if(source, [](const FepAddress& fep) { return fep.via == 3; });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->port, kForeign);
+}
+
 }  // namespace
 }  // namespace uet

@@ -158,7 +158,7 @@ TEST_F(PdcTableTest, Pds27_Pds31_IdsBeginWithTheSlotAndRollWithinIt) {
   for (const std::uint8_t slot : {0, 3, 31}) {
     Parameters parameters = test_parameters();
     parameters.first_pdc_id = 65534;
-    parameters.port_slot = slot;
+    parameters.id_share = {.number = slot, .bits = kSlotBits};
     build(parameters);
     std::vector<std::uint16_t> ids;
     for (std::uint8_t i = 0; i < 4; ++i) {
@@ -178,7 +178,7 @@ TEST_F(PdcTableTest, Pds27_Pds31_IdsAreDrawn) {
     Parameters parameters = test_parameters();
     parameters.first_pdc_id.reset();
     parameters.pdc_count = 128;
-    if (shared_port) parameters.port_slot = 3;
+    if (shared_port) parameters.id_share = {.number = 3, .bits = kSlotBits};
     build(parameters);
     std::vector<int> ids;
     std::map<int, int> steps;

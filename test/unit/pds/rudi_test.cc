@@ -20,7 +20,7 @@ class RudiTest : public RudiBench {};
 TEST_F(RudiTest, Pds183_IdsBeginWithTheSlot) {
   for (const std::uint8_t slot : {0, 3, 31}) {
     Parameters parameters = test_parameters();
-    parameters.port_slot = slot;
+    parameters.id_share = {.number = slot, .bits = kSlotBits};
     build(parameters);
     rudi(20);
     std::set<std::uint32_t> ids;

@@ -110,8 +110,23 @@ TEST(CoreConfig, ProcessAtASharedPortHasThePdcIdsOfItsSlot) {
   EXPECT_EQ(fep_config(params, nic, kMtu).pds.pdc_count, 8192u);
   nic.address.port = kFirstSlotPort + 3;
   const pds::Parameters pds = fep_config(params, nic, kMtu).pds;
-  EXPECT_EQ(pds.port_slot, 3);
-  EXPECT_EQ(pds.pdc_count, pds::kPdcIdsOfSlot / 2);
+  EXPECT_EQ(pds.id_share, (PdcIdShare{.number = 3, .bits = kSlotBits}));
+  EXPECT_EQ(pds.pdc_count, 1024u);
+}
+
+// The engines of a domain may send from each other's ports: the ids of their PDCs differ.
+TEST(CoreConfig, EnginesOfADomainHaveTheirOwnPdcIds) {
+  StillNic nic;
+  Params params;
+  params.core.pds.pdc_count = 16384;
+  params.cores = 3;
+  EXPECT_EQ(fep_config(params, nic, kMtu, 2).pds.id_share, PdcIdShare{}) << "the NIC cannot";
+  nic.capabilities.lends_port = true;
+  const pds::Parameters pds = fep_config(params, nic, kMtu, 2).pds;
+  EXPECT_EQ(pds.id_share, (PdcIdShare{.number = 2, .bits = 2}));
+  EXPECT_EQ(pds.pdc_count, 8192u);
+  params.cores = 1;
+  EXPECT_EQ(fep_config(params, nic, kMtu).pds.id_share, PdcIdShare{});
 }
 
 // SES-138: RUDI belongs to the profile HPC.

@@ -122,7 +122,10 @@ TEST_F(DeferrableTest, Ses68_Ses74_Ses161_OnlyLongUnorderedOnesToTheAiFullProfil
   Node any(5, all);
   Bytes none;
   ASSERT_TRUE(send_from(any, none, true));
-  for (Node* node : {&sender, &rod, &any}) {
+  Node from_another_port(6, deferring());
+  from_another_port.context->config.via = 3;  // where the target would restart it, it is not known
+  ASSERT_TRUE(send_from(from_another_port, memory, true));
+  for (Node* node : {&sender, &rod, &any, &from_another_port}) {
     for (const Sent& packet : node->packets()) {
       EXPECT_EQ(packet.request().opcode, SesOpcode::Send);
       node->answered(packet, {});

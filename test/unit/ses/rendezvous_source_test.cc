@@ -40,6 +40,20 @@ TEST_F(RendezvousTest, Ses161_ShortSendsAndOtherPeersGetPlainSends) {
   }
 }
 
+// The target would read it from the FEP of that port, which is another one.
+TEST_F(RendezvousTest, Ses56_SendsFromAnotherPortArePlain) {
+  a.context->config.via = 3;
+  Bytes memory = pattern(kThreshold + 1);
+  ASSERT_TRUE(send(memory));
+  EXPECT_EQ(a.delivery.destination.address.via, 3u);
+  EXPECT_TRUE(is_same_fep(a.delivery.destination.address, b.address));
+  ASSERT_TRUE(send(memory, true));
+  for (const Sent& packet : a.packets()) {
+    EXPECT_EQ(packet.request().opcode, SesOpcode::Send);
+    a.answered(packet, {});
+  }
+}
+
 TEST_F(RendezvousTest, Ses110_SendsWithDeliveryCompleteAreReadable) {
   Bytes memory;
   ASSERT_TRUE(send(memory, true));
