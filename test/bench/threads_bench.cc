@@ -5,6 +5,7 @@
 //
 //   uet_bench_threads --threads 2 --mode rate|write --size 8 --window 64 --milliseconds 1000
 //   --operations N   of each thread, as fast as they go, instead of a time: to count instructions
+//   --peers N        all threads use one endpoint, with N peers, which they divide among them
 //
 // Prints the operations per second of all threads, and the processor time of an operation.
 #include <rdma/fabric.h>
@@ -44,6 +45,7 @@ struct Options {
   std::size_t window = 64;
   std::uint64_t milliseconds = 1000;
   std::uint64_t operations = UINT64_MAX;
+  std::size_t peers = 0;  // 0: an endpoint and a peer for each thread
 };
 
 ssize_t check(ssize_t result, const char* what) {
@@ -99,14 +101,17 @@ struct Side {
   Owned<fid_av> av;
 };
 
-// An endpoint with a queue of its own.
+Owned<fid_cq> open_queue(Side& side) {
+  fi_cq_attr attr{};
+  attr.format = FI_CQ_FORMAT_CONTEXT;
+  return open<fid_cq>("fi_cq_open", [&](fid_cq** out) {
+    return fi_cq_open(side.domain.get(), &attr, out, nullptr);
+  });
+}
+
+// An endpoint with a queue, which may be that of others, too.
 struct End {
-  explicit End(Side& side) {
-    fi_cq_attr attr{};
-    attr.format = FI_CQ_FORMAT_CONTEXT;
-    queue = open<fid_cq>("fi_cq_open", [&](fid_cq** out) {
-      return fi_cq_open(side.domain.get(), &attr, out, nullptr);
-    });
+  explicit End(Side& side, std::shared_ptr<fid_cq> its_queue) : queue(std::move(its_queue)) {
     ep = open<fid_ep>("fi_endpoint", [&](fid_ep** out) {
       return fi_endpoint(side.domain.get(), side.info.get(), out, nullptr);
     });
@@ -114,15 +119,28 @@ struct End {
     check(fi_ep_bind(ep.get(), &queue->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
     check(fi_enable(ep.get()), "fi_enable");
   }
-  // How many operations have ended since the last call.
-  std::size_t take() {
-    std::array<fi_cq_entry, 64> entries;
-    const ssize_t taken = fi_cq_read(queue.get(), entries.data(), entries.size());
-    return taken == -FI_EAGAIN ? 0 : static_cast<std::size_t>(check(taken, "fi_cq_read"));
+  fi_addr_t in(Side& side) {
+    std::array<std::byte, 256> name;
+    std::size_t length = name.size();
+    check(fi_getname(&ep->fid, name.data(), &length), "fi_getname");
+    fi_addr_t address = FI_ADDR_UNSPEC;
+    check(fi_av_insert(side.av.get(), name.data(), 1, &address, 0, nullptr) - 1, "fi_av_insert");
+    return address;
   }
-  Owned<fid_cq> queue;
+  std::shared_ptr<fid_cq> queue;
   Owned<fid_ep> ep;
 };
+
+// The operations that have ended since the last call; use(void* context) for each.
+template <class Use>
+std::size_t take(fid_cq& queue, Use use) {
+  std::array<fi_cq_entry, 64> entries;
+  const ssize_t result = fi_cq_read(&queue, entries.data(), entries.size());
+  const std::size_t taken =
+      result == -FI_EAGAIN ? 0 : static_cast<std::size_t>(check(result, "fi_cq_read"));
+  for (std::size_t i = 0; i < taken; ++i) use(entries[i].op_context);
+  return taken;
+}
 
 // Memory that begins a page, so that copies cost the same in all runs.
 class Pages {
@@ -145,26 +163,61 @@ class Pages {
   std::unique_ptr<std::byte, Free> first_;
 };
 
-// One thread with both ends.
-class Lane {
+// A peer of one thread, with the memory for its operations.
+class Peer {
  public:
-  Lane(const Options& options, Side& a, Side& b)
+  Peer(const Options& options, Side& a, Side& b, std::shared_ptr<fid_cq> queue)
       : options_(options),
-        from_(a),
-        at_(b),
+        at_(b, std::move(queue)),
+        to_(at_.in(a)),
         bytes_(options.size),
         into_(options.size * (options.writes ? 1 : 2 * options.window)) {
-    std::array<std::byte, 256> name;
-    std::size_t length = name.size();
-    check(fi_getname(&at_.ep->fid, name.data(), &length), "fi_getname");
-    check(fi_av_insert(a.av.get(), name.data(), 1, &to_, 0, nullptr) - 1, "fi_av_insert");
     static std::atomic<std::uint64_t> next_key{kKey};
     key_ = next_key++;
     region_ = open<fid_mr>("fi_mr_reg", [&](fid_mr** out) {
       return fi_mr_reg(b.domain.get(), into_.data(), into_.size(), FI_REMOTE_WRITE, 0, key_, 0, out,
                        nullptr);
     });
-    if (!options.writes) post_receives(2 * options.window);
+    if (options.writes) return;
+    for (std::size_t i = 0; i < 2 * options.window; ++i) post_receive();
+  }
+
+  // Operations of `from` until as many are under way as the options say.
+  void fill(fid_ep& from) {
+    for (; under_way_.load(std::memory_order_relaxed) < options_.window; ++under_way_) {
+      const ssize_t result =
+          options_.writes
+              ? fi_write(&from, bytes_.data(), options_.size, nullptr, to_, 0, key_, this)
+              : fi_send(&from, bytes_.data(), options_.size, nullptr, to_, this);
+      if (result == -FI_EAGAIN) return;
+      check(result, "post");
+    }
+  }
+  void sent() { --under_way_; }
+  void post_receive() {
+    std::byte* const slot = into_.data() + received_++ % (2 * options_.window) * options_.size;
+    check(fi_recv(at_.ep.get(), slot, options_.size, nullptr, FI_ADDR_UNSPEC, this), "fi_recv");
+  }
+
+ private:
+  const Options& options_;
+  End at_;
+  fi_addr_t to_;
+  Pages bytes_;
+  Pages into_;
+  std::uint64_t key_ = 0;
+  Owned<fid_mr> region_;
+  std::size_t received_ = 0;
+  alignas(64) std::atomic<std::size_t> under_way_{0};
+};
+
+// One thread with both ends: an endpoint, which may be that of other threads, too, and its peers.
+class Lane {
+ public:
+  Lane(const Options& options, std::shared_ptr<End> from, Side& b)
+      : options_(options), from_(std::move(from)), received_(open_queue(b)) {}
+  void add_peer(Side& a, Side& b) {
+    peers_.push_back(std::make_unique<Peer>(options_, a, b, received_));
   }
 
   // Until `stop`, or as many operations as the options say.
@@ -174,40 +227,20 @@ class Lane {
   std::uint64_t done() const { return done_.load(std::memory_order_relaxed); }
 
  private:
-  void post_receives(std::size_t count) {
-    for (; count > 0; --count, ++received_) {
-      std::byte* const slot = into_.data() + received_ % (2 * options_.window) * options_.size;
-      check(fi_recv(at_.ep.get(), slot, options_.size, nullptr, FI_ADDR_UNSPEC, nullptr),
-            "fi_recv");
-    }
-  }
   void step() {
-    for (; under_way_ < options_.window; ++under_way_) {
-      const ssize_t result =
-          options_.writes
-              ? fi_write(from_.ep.get(), bytes_.data(), options_.size, nullptr, to_, 0, key_,
-                         nullptr)
-              : fi_send(from_.ep.get(), bytes_.data(), options_.size, nullptr, to_, nullptr);
-      if (result == -FI_EAGAIN) break;
-      check(result, "post");
-    }
-    const std::size_t received = at_.take();
-    if (!options_.writes) post_receives(received);
-    const std::size_t sent = from_.take();
-    under_way_ -= sent;
+    for (const auto& peer : peers_) peer->fill(*from_->ep);
+    take(*received_, [&](void* peer) {
+      if (!options_.writes) static_cast<Peer*>(peer)->post_receive();
+    });
+    const std::size_t sent =
+        take(*from_->queue, [](void* peer) { static_cast<Peer*>(peer)->sent(); });
     done_.store(done() + sent, std::memory_order_relaxed);
   }
 
   const Options& options_;
-  End from_;
-  End at_;
-  fi_addr_t to_ = FI_ADDR_UNSPEC;
-  Pages bytes_;
-  Pages into_;
-  std::uint64_t key_ = 0;
-  Owned<fid_mr> region_;
-  std::size_t received_ = 0;
-  std::size_t under_way_ = 0;
+  std::shared_ptr<End> from_;
+  std::shared_ptr<fid_cq> received_;
+  std::vector<std::unique_ptr<Peer>> peers_;
   alignas(64) std::atomic<std::uint64_t> done_{0};
 };
 
@@ -239,9 +272,14 @@ void measure(const Options& options) {
   Side a;
   Side b;
   std::vector<std::unique_ptr<Lane>> lanes;
+  std::shared_ptr<End> from;
   for (std::size_t i = 0; i < options.threads; ++i) {
-    lanes.push_back(std::make_unique<Lane>(options, a, b));
+    if (from == nullptr || options.peers == 0) from = std::make_shared<End>(a, open_queue(a));
+    lanes.push_back(std::make_unique<Lane>(options, from, b));
   }
+  // Entries of the address vector in the order in which a domain divides them among its engines.
+  const std::size_t peers = options.peers != 0 ? options.peers : options.threads;
+  for (std::size_t i = 0; i < peers; ++i) lanes[i % options.threads]->add_peer(a, b);
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < options.threads; ++i) {
@@ -276,11 +314,11 @@ void measure(const Options& options) {
   for (std::thread& thread : threads) thread.join();
   std::printf(
       "result: %.0f operations/s %.1f MB/s processor_us=%.3f processors=%.2f threads=%zu "
-      "mode=%s size=%zu\n",
+      "mode=%s size=%zu peers=%zu\n",
       operations / time.count(),
       operations * static_cast<double>(options.size) / 1e6 / time.count(),
       processor * 1e6 / operations, processor / time.count(), options.threads,
-      options.writes ? "write" : "rate", options.size);
+      options.writes ? "write" : "rate", options.size, peers);
 }
 
 Options read_options(int argc, char** argv) {
@@ -294,6 +332,7 @@ Options read_options(int argc, char** argv) {
     if (name == "--window") options.window = number;
     if (name == "--milliseconds") options.milliseconds = number;
     if (name == "--operations") options.operations = number;
+    if (name == "--peers") options.peers = number;
   }
   return options;
 }
