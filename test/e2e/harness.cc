@@ -353,6 +353,12 @@ Node::Node(const NodeOptions& options) : info(get_info(options)) {
   fid_av* av_fid = nullptr;
   check(fi_av_open(domain_fid, &av_attr, &av_fid, nullptr), "fi_av_open");
   av.reset(av_fid);
+  // A peer that is never spoken to: where several engines send for the endpoint, the next entry is
+  // that of another engine than its own.
+  if (std::getenv("UET_E2E_SECOND_PEER") != nullptr) {
+    require(fi_av_insertsvc(av_fid, "192.0.2.1", "4793", nullptr, 0, nullptr) == 1,
+            "fi_av_insertsvc");
+  }
 
   fi_cq_attr cq_attr{};
   cq_attr.format = FI_CQ_FORMAT_TAGGED;

@@ -327,6 +327,10 @@ int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_a
 }
 
 ssize_t TxSide::atomic(const AtomicCall& call) noexcept {
+  if (division_ != nullptr) [[unlikely]] {
+    TxSide* const other = other_side(call.to, call.locked);
+    if (other != nullptr) return other->atomic(call);
+  }
   const auto kind = offered_kind(engine_, call.form, call.datatype, call.op);
   if (!kind || (call.flags & FI_TAGGED) != 0) {
     return refuse_endpoint(

@@ -172,8 +172,30 @@ Result<void> TxSide::post_compound(const ses::RmaOp& op, Time now) noexcept {
   return compounds_.post(op, {&range, 1}, now);
 }
 
+// The side that has the destination, if it is not this one. A WorkQueue has its operations from the
+// right side.
+TxSide* TxSide::other_side(fi_addr_t to, bool locked) const noexcept {
+  return locked || engine_.dead() ? nullptr : division_->side_of(to);
+}
+
+// Its target has to read it (SES-164), which a part cannot offer.
+bool TxSide::is_outsized(const TxCall& call) const noexcept {
+  std::uint64_t left = engine_.piece_bytes();
+  for (const iovec& piece : std::span(call.iov, call.count)) {
+    if (piece.iov_len > left) return true;
+    left -= piece.iov_len;
+  }
+  return false;
+}
+
 template <class Op>
 ssize_t TxSide::post(const TxCall& call, Op&& op) noexcept {
+  if (division_ != nullptr) [[unlikely]] {
+    TxSide* const other = other_side(call.to, call.locked);
+    const bool moves = other != nullptr && std::is_same_v<Op, ses::SendOp> && is_outsized(call);
+    if (moves && !division_->move_to_whole(call.to)) return -FI_EAGAIN;
+    if (other != nullptr && !moves) return other->post(call, std::forward<Op>(op));
+  }
   if constexpr (!std::is_same_v<Op, ses::AtomicOp>) {
     if ((call.flags & FI_TRIGGER) != 0) {
       return defer(kind_of(op), call, [this, op](const TxCall& due) { return post(due, Op(op)); });
@@ -339,11 +361,23 @@ bool TxSide::execute(const Command& command, Time now) noexcept UET_NO_THREAD_AN
 }
 
 ssize_t TxSide::size_left() noexcept {
+  ssize_t left = size_left_here();
+  if (left < 0 || division_ == nullptr) return left;
+  division_->for_each([&](Endpoint& part) {
+    left = std::min(left, part.tx().size_left_here());
+    return 0;
+  });
+  return left;
+}
+
+ssize_t TxSide::size_left_here() noexcept {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   if (!state_.may_send) return -FI_EOPBADSTATE;
   const Guard guard(engine_.lock());
   if (state_.submission != nullptr) state_.submission->drain_tx(clock_now());
-  if (const TxSlots* shared = bindings_.shared_slots()) return static_cast<ssize_t>(shared->left());
+  if (const auto& shared = bindings_.shared_slots(); shared != nullptr) {
+    return static_cast<ssize_t>(shared->left());
+  }
   return static_cast<ssize_t>(state_.config.tx_size - bindings_.tx_in_progress());
 }
 

@@ -206,6 +206,14 @@ bool AvFid::read_peer(fi_addr_t address, ses::Peer& peer) const noexcept {
   return true;
 }
 
+std::optional<AvFid::Turn> AvFid::turn_of(fi_addr_t address) const noexcept {
+  const std::uint64_t place = address << rx_ctx_bits_ >> rx_ctx_bits_;
+  const SpinGuard entries(entries_lock_);
+  const av::UetAddress* const entry = av_.find(place);
+  if (entry == nullptr) return {};
+  return Turn{entry->fep(), turns_[place]};
+}
+
 int AvFid::check_insert(const fi_addr_t* fi_addr, std::uint64_t flags, const void* context) const {
   if (engine_.dead()) return -FI_EOPNOTSUPP;
   const std::uint64_t allowed = (asynchronous_ ? std::uint64_t{FI_MORE} : kInsertFlags) |
@@ -323,9 +331,19 @@ void AvFid::learn_further(const av::UetAddress& address,
 
 Result<std::uint64_t> AvFid::add_entry(const av::UetAddress& address, std::optional<JobId> job) {
   const SpinGuard entries(entries_lock_);
+  if (engines_.several()) turns_.resize(av_.end() + 1);
   const auto index = av_.insert(address);
   if (index && index.value() < jobs_.size()) jobs_[index.value()] = job;
+  if (index && engines_.several()) take_turn(address, index.value());
   return index;
+}
+
+// Entries of one address have one turn, so that operations to it stay in order.
+void AvFid::take_turn(const av::UetAddress& address, std::uint64_t index) noexcept {
+  const FepAddress fep = address.fep();
+  auto same = av_.find_source(fep, address.initiator_id);
+  if (same == index) same = av_.find_source(fep, address.initiator_id, index + 1);
+  turns_[index] = same ? turns_[*same] : next_turn_++;
 }
 
 void AvFid::keep_user_id(std::uint64_t index, fi_addr_t id) {

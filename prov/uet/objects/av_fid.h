@@ -57,6 +57,13 @@ class AvFid final : public fid_av {
   }
   // Likewise, in place; false if there is no such entry.
   bool read_peer(fi_addr_t address, ses::Peer& peer) const noexcept;
+  // Likewise, of a domain with several engines: which of the parts of an endpoint (tx_division.h)
+  // has the peer, modulo their number. Entries take turns, in the order of their insertion.
+  struct Turn {
+    FepAddress fep;
+    std::uint32_t number = 0;
+  };
+  std::optional<Turn> turn_of(fi_addr_t address) const noexcept;
   // The rest with the lock of an engine.
   // The user's id of it, if it has one (FI_AV_USER_ID). With keys in the AV, of several entries of
   // the sender the one of the job that the message came with (SES-146).
@@ -117,6 +124,7 @@ class AvFid final : public fid_av {
   void unlearn(const FepAddress& address);
   void forget(const FepAddress& address);
   void learn_further(const av::UetAddress& address, const std::vector<FabricAddress>& further);
+  void take_turn(const av::UetAddress& address, std::uint64_t index) noexcept;
   Result<std::uint64_t> add_entry(const av::UetAddress& address, std::optional<JobId> job);
   void forget_ports() noexcept;
   void keep_user_id(std::uint64_t index, fi_addr_t id);
@@ -142,10 +150,12 @@ class AvFid final : public fid_av {
   const bool only_ids_;  // opened with FI_AV_USER_ID: completions show nothing else
   const int rx_ctx_bits_;
   EqBinding eq_;                   // where FI_AV_COMPLETE goes
-  mutable SpinLock entries_lock_;  // of av_ and jobs_, taken after those of engines
+  mutable SpinLock entries_lock_;  // of av_, jobs_ and turns_, taken after those of engines
   av::Av av_;
-  std::vector<fi_addr_t> user_ids_;  // by index, as far as there are any; FI_ADDR_NOTAVAIL: none
-  std::vector<Key> keys_;            // their places count from kFirstKey
+  std::vector<fi_addr_t> user_ids_;   // by index, as far as there are any; FI_ADDR_NOTAVAIL: none
+  std::vector<Key> keys_;             // their places count from kFirstKey
+  std::vector<std::uint32_t> turns_;  // by index, if there are several engines
+  std::uint32_t next_turn_ = 0;
   std::vector<std::optional<JobId>> jobs_;  // by index, of entries that were inserted with a key
 };
 

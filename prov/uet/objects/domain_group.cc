@@ -51,7 +51,7 @@ void DomainGroup::remove(Engine& engine) noexcept {
   if (part == parts_.end() || --part->count > 0) return;
   parts_.erase(part);
   // Not there if the domain had a thread from the start; a forked child must leave the parent's be.
-  if (!engine.dead()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, engine.activity_fd(), nullptr);
+  if (!engine.dead()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, engine.watched().fd(), nullptr);
 }
 
 // The latest first: domains of connections come after their listener, and what is known of a

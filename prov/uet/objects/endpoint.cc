@@ -81,20 +81,20 @@ int refuse_shared() {
 
 }  // namespace
 
-Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
-    : engine_(config.identity->engine()),
+Endpoint::Endpoint(Domain* domain, const EndpointConfig& config, void* context)
+    : engine_(config.engine != nullptr ? *config.engine : config.identity->engine()),
+      config_(config),
       identity_(config.identity),
       parent_(config.parent),
       role_(config.role),
-      shares_tx_(config.shares_tx),
-      shares_rx_(config.shares_rx),
       state_{.engine = engine_, .caps = config.caps, .config = context_config(engine_, config)},
       bindings_(engine_, role_),
       reporter_(state_, bindings_, *identity_, context),
       options_(option_bounds(engine_, config), config.caps),
-      tx_(state_, bindings_, options_, reporter_, *this),
+      tx_(state_, bindings_, config.whole != nullptr ? config.whole->options_ : options_, reporter_,
+          *this),
       rx_(state_, bindings_, options_, *this) {
-  holds_.emplace_back(domain.references());
+  if (domain != nullptr) holds_.emplace_back(domain->references());
   if (parent_ != nullptr) holds_.emplace_back(parent_->references());
   use_identity(config.index);
   if (config.connections != nullptr) {
@@ -104,6 +104,7 @@ Endpoint::Endpoint(Domain& domain, const EndpointConfig& config, void* context)
 }
 
 Endpoint::~Endpoint() {
+  division_.reset();
   if (engine_.dead() || state_.context == nullptr) return;
   const Guard guard(engine_.lock());
   auto& ses = engine_.fep().ses();
@@ -113,7 +114,7 @@ Endpoint::~Endpoint() {
   auto& fep = engine_.fep();
   if (role_ != EndpointRole::Transmit) fep.note_gaps(clock_now());  // PDS-235
   engine_.linger([&] {
-    const bool sent = nothing_submitted() && state_.outstanding() == 0 && !tx_.compounds().any();
+    const bool sent = state_.has_sent_all() && !tx_.compounds().any();
     return sent && (role_ == EndpointRole::Transmit || fep.gaps_over(clock_now()));
   });
   state_.submission = nullptr;
@@ -134,6 +135,7 @@ void Endpoint::use_identity(std::size_t index) {
   state_.config.initiator = name.initiator_id;
   state_.config.relative = !name.has(av::kAbsolute);
   state_.config.own_job_only = identity_->has_auth_key();
+  if (config_.whole != nullptr) state_.config.via = config_.whole->engine().place().via();
 }
 
 // IP address and UDP port stay: they are the domain's.
@@ -197,7 +199,7 @@ int Endpoint::open(Domain& domain, const EndpointConfig& config, void* context,
     FI_WARN(&provider, FI_LOG_EP_CTRL, "fi_endpoint: tx_attr.size or rx_attr.size is too large\n");
     return -FI_EINVAL;
   }
-  std::shared_ptr<Endpoint> endpoint(new Endpoint(domain, config, context));
+  std::shared_ptr<Endpoint> endpoint(new Endpoint(&domain, config, context));
   if (const int result = endpoint->open_context(); result != 0) return result;
   out = std::move(endpoint);
   return 0;
@@ -228,9 +230,12 @@ int Endpoint::bind_av(AvFid& av) {
 // Reading the EQ makes progress; only the events of the fabric come through it, where they are
 // asked for.
 int Endpoint::bind_eq(Eq& eq, struct fid& self, std::uint64_t flags) {
-  const int result = eq_.open(eq, engine_);
-  if (result != 0 || (flags & FI_UET_FABRIC_EVENTS) == 0) return result;
-  return eq_.ask_events(self, &state_.av, identity_->format());
+  int result = eq_.open(eq, engine_);
+  if (result == 0 && (flags & FI_UET_FABRIC_EVENTS) != 0) {
+    result = eq_.ask_events(self, &state_.av, identity_->format());
+  }
+  if (result != 0 || !division_) return result;
+  return division_->for_each([this](Endpoint& part) { return part.eq_.follow(eq_, part.engine_); });
 }
 
 int Endpoint::bind_stx(Stx& stx) {
@@ -255,10 +260,20 @@ int Endpoint::bind_stx(Stx& stx) {
     state_.config.tx_size = own_size;
     return result;
   }
+  share_slots(stx.slots());
+  if (!division_) return 0;
+  return division_->for_each([&](Endpoint& part) {
+    part.share_slots(stx.slots());
+    return 0;
+  });
+}
+
+void Endpoint::share_slots(const std::shared_ptr<TxSlots>& slots) noexcept {
   const Guard guard(engine_.lock());
-  bindings_.share_tx(stx.slots());
+  if (bindings_.shared_slots() == slots) return;
+  state_.config.tx_size = slots->size();
+  bindings_.share_tx(slots);
   bindings_changed();
-  return 0;
 }
 
 int Endpoint::bind_srx(Srx& srx) {
@@ -335,7 +350,11 @@ bool Endpoint::receives() const {
   return role_ != EndpointRole::Transmit && (state_.caps & FI_RECV) != 0;
 }
 
-int Endpoint::after_bind(int result) noexcept {
+int Endpoint::after_bind(int result) {
+  if (result == 0 && division_) {
+    result = division_->for_each(
+        [this](Endpoint& part) { return part.after_bind(part.bindings_.follow_tx(bindings_)); });
+  }
   if (result != 0) return result;
   const Guard guard(engine_.lock());
   bindings_changed();
@@ -387,12 +406,12 @@ int Endpoint::enable() {
     return refuse_endpoint(-FI_ENOCQ,
                            "fi_enable: endpoint: no CQ or counter is bound; call fi_ep_bind first");
   }
-  if (shares_tx_ && bindings_.shared_slots() == nullptr) {
+  if (config_.shares_tx && bindings_.shared_slots() == nullptr) {
     return refuse_endpoint(
         -FI_EOPBADSTATE,
         "fi_enable: endpoint: no shared transmit context is bound; call fi_ep_bind first");
   }
-  if (shares_rx_ && srx_ == nullptr) {
+  if (config_.shares_rx && srx_ == nullptr) {
     return refuse_endpoint(
         -FI_EOPBADSTATE,
         "fi_enable: endpoint: no shared receive context is bound; call fi_ep_bind first");
@@ -406,6 +425,10 @@ int Endpoint::enable() {
     if (const int result = open_context(); result != 0) return result;
   }
   if (const int result = open_submission(); result != 0) return result;
+  if (TxDivision::may_divide(*this)) {
+    division_.emplace(*this, *engine_.place().siblings);
+    tx_.divide(*division_);
+  }
   const Guard guard(engine_.lock());
   if (srx_ != nullptr) {
     if (srx_->av() != nullptr && srx_->av() != state_.av) {
@@ -448,7 +471,7 @@ int Endpoint::shutdown(std::uint64_t flags) {
                            "fi_shutdown: endpoint: not connected; wait for FI_CONNECTED");
   }
   state_.request_acks_now();
-  engine_.linger([&] { return nothing_submitted() && state_.outstanding() == 0; });
+  engine_.linger([&] { return state_.has_sent_all(); });
   connection_->end();
   return 0;
 }
@@ -497,6 +520,16 @@ ssize_t Endpoint::cancel(void* operation_context) noexcept {
   if (!state_.enabled)
     return refuse_endpoint(-FI_EOPBADSTATE,
                            "fi_cancel: endpoint: not enabled; call fi_enable first");
+  ssize_t result = cancel_here(operation_context);
+  if (result == 0 || !division_) return result;
+  division_->for_each([&](Endpoint& part) {
+    if (result != 0) result = part.cancel_here(operation_context);
+    return 0;
+  });
+  return result;
+}
+
+ssize_t Endpoint::cancel_here(void* operation_context) noexcept {
   const Guard guard(engine_.lock());
   if (engine_.works().cancel(*this, operation_context)) return 0;
   const Time now = clock_now();

@@ -22,6 +22,7 @@
 #include "objects/references.h"
 #include "objects/rx_side.h"
 #include "objects/shared_ctx.h"
+#include "objects/tx_division.h"
 #include "objects/tx_side.h"
 #include "submission/submission.h"
 #include "uet/ses/api.h"
@@ -29,11 +30,14 @@
 namespace uet::prov {
 
 class Domain;
+class Endpoint;
 class ScalableEndpoint;
 
 // The arguments to create an endpoint.
 struct EndpointConfig {
   EndpointRole role = EndpointRole::Both;
+  Endpoint* whole = nullptr;  // whose part it is (tx_division.h): of another engine, and
+  Engine* engine = nullptr;   // this is the one
   std::shared_ptr<Identity> identity;
   ScalableEndpoint* parent = nullptr;  // whose AV it uses
   std::size_t index = 0;               // of a receive context within the identity
@@ -109,7 +113,9 @@ class Endpoint final {
   bool end_unposted(ses::Kind kind, void* operation_context, std::uint64_t user_flags) noexcept;
 
  private:
-  Endpoint(Domain& domain, const EndpointConfig& config, void* context);
+  friend class TxDivision;  // opens and closes its parts
+  // `domain`: nullptr of a part.
+  Endpoint(Domain* domain, const EndpointConfig& config, void* context);
   // Also replaces one that is not enabled yet.
   void use_identity(std::size_t index);
   int open_context() noexcept;
@@ -117,23 +123,23 @@ class Endpoint final {
   int bind_eq(Eq& eq, struct fid& self, std::uint64_t flags);
   int bind_stx(Stx& stx);
   int bind_srx(Srx& srx);
+  void share_slots(const std::shared_ptr<TxSlots>& slots) noexcept;
   // Does it transmit or receive?
   bool sends() const;
   int open_submission() noexcept;
-  bool nothing_submitted() const { return submission_ == nullptr || submission_->empty(); }
+  ssize_t cancel_here(void* operation_context) noexcept;
   bool receives() const;
-  int after_bind(int result) noexcept;
+  int after_bind(int result);
   void bindings_changed() noexcept UET_REQUIRES(engine_.lock());
   int set_queue_size(int name, std::size_t wanted) noexcept;
 
   Engine& engine_;
+  const EndpointConfig config_;
   References references_;
   std::vector<Hold> holds_;
   const std::shared_ptr<Identity> identity_;
   ScalableEndpoint* const parent_;
   const EndpointRole role_;
-  const bool shares_tx_;
-  const bool shares_rx_;
   EpState state_;
   EpBindings bindings_;
   EpReporter reporter_;
@@ -144,6 +150,7 @@ class Endpoint final {
   EqBinding eq_;
   std::optional<ConnectionSide> connection_;
   Srx* srx_ = nullptr;
+  std::optional<TxDivision> division_;  // from fi_enable on, if may_divide()
 };
 
 }  // namespace uet::prov

@@ -77,7 +77,7 @@ int Engine::open_fep() {
             static_cast<unsigned long long>(std::max<std::uint64_t>(1024, params_.payload_mtu)));
     return -FI_EINVAL;
   }
-  fep::Config config = fep_config(params_, *nic_, payload_mtu_);
+  fep::Config config = fep_config(params_, *nic_, payload_mtu_, place_.number);
   placing_copy_.adapt_to(nic_->shared_memory());
   config.ses.host_copy = &placing_copy_;
   piece_bytes_ = config.ses.rma_piece_bytes;
@@ -92,15 +92,15 @@ int Engine::open_fep() {
 bool Engine::prepare_sleep() {
   const nic::NoCancel no_cancel;
   live_.sleeps(*this, clock_now());
-  if (!nic_watched_) nic_watched_ = watch(activity_, nic_->wait_fd());
-  timer_.arm(!nic_watched_ || nic_->prepare_wait() ? Time{} : next_deadline());
+  if (!nic_watched_) nic_watched_ = activity_.watch(nic_->wait_fd());
+  activity_.timer().arm(!nic_watched_ || nic_->prepare_wait() ? Time{} : next_deadline());
   return client_ == nullptr || client_->may_sleep();
 }
 
 int Engine::subscribe(EventSubscriber& subscriber) noexcept {
   const bool watched = events_.fd() >= 0;
   if (const int result = events_.add(subscriber, interface_); result != 0) return result;
-  if (!watched && events_.fd() >= 0 && !watch(activity_, events_.fd())) {
+  if (!watched && events_.fd() >= 0 && !activity_.watch(events_.fd())) {
     events_.remove(subscriber);
     return -FI_ENOMEM;
   }
@@ -127,12 +127,10 @@ int Engine::open(std::unique_ptr<nic::Nic> nic, bool thread, EngineLink* link,
   nic_ = std::move(nic);
   int result = open_fep();
   if (result == 0) {
-    const bool opened = timer_.open();
-    if (opened && params_.stats.when == StatsDump::When::Signal) stats_signal_.subscribe();
-    if (opened) activity_ = open_epoll(timer_.get(), stats_signal_.fd());
-    if (!activity_.valid()) result = -errno;
+    if (params_.stats.when == StatsDump::When::Signal) stats_signal_.subscribe();
+    result = -activity_.open(stats_signal_.fd());
     if (result == 0 && place_.siblings != nullptr) result = works_.serve_several();
-    if (result == 0 && works_.fd() >= 0 && !watch(activity_, works_.fd())) result = -FI_ENOMEM;
+    if (result == 0 && works_.fd() >= 0 && !activity_.watch(works_.fd())) result = -FI_ENOMEM;
   }
   if (result == 0) {
     const nic::NoCancel no_cancel;

@@ -62,6 +62,9 @@ class PassClient {
 struct EnginePlace {
   Engines* siblings = nullptr;  // nullptr: the domain has one engine
   std::size_t number = 0;
+
+  // FepAddress::via of the engine's port at its siblings.
+  std::uint8_t via() const { return static_cast<std::uint8_t>(number + 1); }
 };
 
 // The end of an engine: its thread; its statistics.
@@ -133,9 +136,10 @@ class Engine final : public ListNode<ForkTag> {
   int activity() UET_REQUIRES(lock_) {
     if (thread_.running() || dead()) return -1;
     prepare_sleep();
-    return activity_.get();
+    return activity_.fd();
   }
-  int activity_fd() const { return activity_.get(); }
+  // A caller or thread that sleeps watches it.
+  Activity& watched() { return activity_; }
   // FI_UET_ENGINE=process: the way to the engine, of which the NIC is a part; nullptr: none.
   EngineLink* link() const { return link_; }
   // False: do not sleep, there is work.
@@ -195,7 +199,7 @@ class Engine final : public ListNode<ForkTag> {
   }
   // Another thread may sleep until a later time than is right now.
   void wake_sleepers_in_time() UET_REQUIRES(lock_) {
-    if (timer_.in_use()) timer_.bring_forward(next_deadline());
+    if (activity_.timer().in_use()) activity_.timer().bring_forward(next_deadline());
   }
   Time next_deadline() const UET_REQUIRES(lock_) {
     const Time fep = std::min(fep_->next_deadline(), live_.next_deadline());
@@ -217,8 +221,7 @@ class Engine final : public ListNode<ForkTag> {
   std::unique_ptr<fep::Fep> fep_;
   Patience patience_;
   ProtectedNotice protected_notice_ UET_GUARDED_BY(lock_);
-  Timer timer_;
-  nic::FileDescriptor activity_;  // of the NIC's descriptor, once it is watched, and the timer
+  Activity activity_;  // of the NIC's descriptor, too, once it is watched
   bool nic_watched_ UET_GUARDED_BY(lock_) = false;
   bool watches_peers_ UET_GUARDED_BY(lock_) = false;
   StatsSignal stats_signal_;

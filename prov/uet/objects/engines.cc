@@ -9,10 +9,12 @@
 #include <cerrno>
 #include <utility>
 
+#include "nic/port_sharing.h"
+
 namespace uet::prov {
 
 Engines::Engines(const Params& params, fi_threading threading, bool knows_hmem)
-    : endpoints_(params.cores) {
+    : endpoints_(params.cores), lent_(params.cores) {
   engines_.reserve(params.cores);
   for (std::uint64_t number = 0; number < params.cores; ++number) {
     const EnginePlace place{params.cores > 1 ? this : nullptr, number};
@@ -43,6 +45,45 @@ Engine& Engines::seat(Engine& engine) {
   const std::lock_guard guard(mutex_);
   ++endpoints_[engine.place().number];
   return engine;
+}
+
+std::vector<Engine*> Engines::idle() const {
+  const std::lock_guard guard(mutex_);
+  std::vector<Engine*> idle;
+  for (const auto& engine : engines_) {
+    if (endpoints_[engine->place().number] == 0) idle.push_back(engine.get());
+  }
+  return idle;
+}
+
+int Engines::lend_port(Engine& owner, Engine& borrower) noexcept {
+  const std::lock_guard lending(mutex_);
+  const std::uint64_t bit = std::uint64_t{1} << borrower.place().number;
+  std::uint64_t& lent = lent_[owner.place().number];
+  if ((lent & bit) != 0) return 0;
+  PdcIdShare share;
+  {
+    const Guard guard(borrower.lock());
+    share = borrower.fep().config().pds.id_share;
+  }
+  nic::LentSocket socket;
+  {
+    const Guard guard(owner.lock());
+    socket = owner.nic().lend_port(share);
+    if (socket.fd < 0) return socket.fd;
+    constexpr std::uint8_t kFirst = nic::PortExchange::kFirst;
+    if (lent == 0 && !owner.watched().watch(socket.exchange->bell(kFirst))) return -FI_ENOMEM;
+  }
+  nic::FileDescriptor closes(socket.fd);
+  const Guard guard(borrower.lock());
+  if (!borrower.watched().watch(socket.fd) ||
+      !borrower.watched().watch(socket.exchange->bell(share.number)) ||
+      !borrower.nic().borrow_port(socket, owner.place().via(), share)) {
+    return -FI_ENOMEM;
+  }
+  closes.release();
+  lent |= bit;
+  return 0;
 }
 
 void Engines::leave(const Engine& engine) noexcept {
@@ -147,13 +188,21 @@ void ReadEngines::for_each(Use use) noexcept {
   }
 }
 
+// Of several engines the readers wait for none: another thread makes its progress now.
 bool ReadEngines::progress(Time now) noexcept {
   bool idle = true;
-  for_each([&](Engine& engine) {
+  const bool waits = std::has_single_bit(bound_.load(std::memory_order_relaxed));
+  for_each([&](Engine& engine) UET_NO_THREAD_ANALYSIS {
     if (engine.submissions().active()) return;
-    const Guard guard(engine.lock());
+    if (waits) {
+      engine.lock().lock();
+    } else if (!engine.lock().try_lock()) {
+      idle = false;
+      return;
+    }
     engine.progress(now);
     idle &= engine.patience().exhausted();
+    engine.lock().unlock();
   });
   return idle;
 }

@@ -40,6 +40,11 @@ class Engines {
   Engine& deal();
   // Likewise: this engine.
   Engine& seat(Engine& engine);
+  // The engines that have no endpoint now. May throw bad_alloc.
+  std::vector<Engine*> idle() const;
+  // From now on the FEP of `borrower` can send from the port of `owner`, with its via
+  // (EnginePlace). 0 or a negative fi_errno; the caller has no lock.
+  int lend_port(Engine& owner, Engine& borrower) noexcept;
   // The endpoint closes.
   void leave(const Engine& engine) noexcept;
 
@@ -61,8 +66,9 @@ class Engines {
 
   std::vector<std::unique_ptr<Engine>> engines_;
   std::size_t open_ = 0;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::size_t> endpoints_;  // of each engine
+  std::vector<std::uint64_t> lent_;     // of each engine, a bit for each that has borrowed its port
 };
 
 // The locks of all engines, for what all read and few calls change: address vectors, regions,
@@ -125,8 +131,8 @@ class ReadEngines {
   void add(const Engine& engine) noexcept;
   void add_all() noexcept;
 
-  // A pass of each, unless threads make the progress; the caller has no lock. True: the caller
-  // should yield if it has found nothing.
+  // A pass of each, unless threads make the progress or, of several, another thread uses it; the
+  // caller has no lock. True: the caller should yield if it has found nothing.
   bool progress(Time now) noexcept;
   void yield() noexcept;
   // Posts the works that a counter has just released; the caller has no lock.

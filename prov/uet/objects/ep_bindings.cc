@@ -6,6 +6,13 @@
 #include "objects/ep_state.h"
 
 namespace uet::prov {
+namespace {
+
+constexpr std::array<std::uint64_t, kCounters> kBits = {FI_SEND,  FI_RECV,        FI_READ,
+                                                        FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
+constexpr std::uint64_t kTransmits = FI_SEND | FI_READ | FI_WRITE;
+
+}  // namespace
 
 int EpBindings::bind_cq(Cq& cq, std::uint64_t flags) {
   const std::uint64_t sides = (role_ != EndpointRole::Receive ? FI_TRANSMIT : 0) |
@@ -47,10 +54,22 @@ int EpBindings::bind_cq(Cq& cq, std::uint64_t flags) {
   return 0;
 }
 
+int EpBindings::follow_tx(const EpBindings& whole) {
+  if (tx_cq_ == nullptr && whole.tx_cq_ != nullptr) {
+    const std::uint64_t selective = whole.tx_always_ == 0 ? FI_SELECTIVE_COMPLETION : 0;
+    if (const int result = bind_cq(*whole.tx_cq_, FI_TRANSMIT | selective); result != 0) {
+      return result;
+    }
+  }
+  for (std::size_t i = 0; i < kCounters; ++i) {
+    Cntr* const counter = whole.counters_[i];
+    if (counter == nullptr || counters_[i] != nullptr || (kBits[i] & kTransmits) == 0) continue;
+    if (const int result = bind_counter(*counter, kBits[i]); result != 0) return result;
+  }
+  return 0;
+}
+
 int EpBindings::bind_counter(Cntr& counter, std::uint64_t flags) {
-  static constexpr std::array<std::uint64_t, kCounters> kBits = {
-      FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
-  constexpr std::uint64_t kTransmits = FI_SEND | FI_READ | FI_WRITE;
   constexpr std::uint64_t kReceives = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
   if (!counter.engines().has(engine_)) {
     return refuse_endpoint(

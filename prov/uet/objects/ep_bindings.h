@@ -31,13 +31,16 @@ class EpBindings {
   // that is bound cannot be closed before the endpoint.
   int bind_cq(Cq& cq, std::uint64_t flags);
   int bind_counter(Cntr& counter, std::uint64_t flags);
+  // Binds the queue and the counters of the transmit side of `whole` that are not bound here. 0 or
+  // a negative fi_errno, with the reason logged.
+  int follow_tx(const EpBindings& whole);
   // Operations in progress take `slots` from now on.
   void share_tx(std::shared_ptr<TxSlots> slots) {
     slots_ = std::move(slots);
     slots_->take_over(tx_in_progress_);
   }
   // nullptr: the endpoint has slots of its own.
-  const TxSlots* shared_slots() const { return slots_.get(); }
+  const std::shared_ptr<TxSlots>& shared_slots() const { return slots_; }
 
   // Some CQ or counter reports ...
   bool report_sends() const {

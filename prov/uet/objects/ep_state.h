@@ -15,6 +15,7 @@
 #include "provider.h"
 #include "ses/initiator.h"
 #include "settings/hints.h"
+#include "submission/submission.h"
 #include "uet/ses/api.h"
 
 namespace uet::prov {
@@ -58,6 +59,10 @@ struct EpState {
   std::size_t outstanding() const UET_NO_THREAD_ANALYSIS {
     if (EngineLink* const link = engine.link()) return link->contexts().of(linked).transmits;
     return engine.fep().ses().outstanding(*context);
+  }
+  // No operation that transmits waits in its ring or has not completed.
+  bool has_sent_all() const {
+    return (submission == nullptr || submission->empty()) && outstanding() == 0;
   }
   void request_acks_now() const UET_NO_THREAD_ANALYSIS {
     if (EngineLink* const link = engine.link()) return link->request_acks_now(linked);

@@ -258,6 +258,14 @@ int EqBinding::ask_events(struct fid& fid, const AvFid* const* av, const Address
   return engine_->subscribe(events_);
 }
 
+int EqBinding::follow(const EqBinding& whole, Engine& engine) noexcept {
+  if (whole.eq_ == nullptr) return 0;
+  const int result = open(*whole.eq_, engine);
+  const EventSubscriber& events = whole.events_;
+  if (result != 0 || events.fid == nullptr) return result;
+  return ask_events(*events.fid, events.av, events.format, EventKinds::Peers);
+}
+
 int EqBinding::open(Eq& eq, Engine& engine) noexcept {
   if (eq_ != nullptr) {
     FI_WARN(&provider, FI_LOG_EQ, "fi_ep_bind: endpoint: an EQ is bound already; bind one only\n");

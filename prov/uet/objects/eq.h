@@ -90,6 +90,9 @@ class EqBinding {
   // EventSubscriber. 0 or a negative fi_errno. Not with the domain's lock.
   int ask_events(struct fid& fid, const AvFid* const* av, const AddressFormat& format,
                  EventKinds kinds = EventKinds::All) noexcept;
+  // For a part at `engine` of the endpoint with the binding `whole`: its EQ, and events of peers if
+  // `whole` has events. 0 or a negative fi_errno. Not with the domain's lock.
+  int follow(const EqBinding& whole, Engine& engine) noexcept;
   // nullptr: none is bound.
   Eq* eq() const { return eq_; }
 

@@ -49,7 +49,9 @@ void FabricEvents::remove(EventSubscriber& subscriber) noexcept {
 
 void FabricEvents::peer_given_up(const FepAddress& address, pds::PdsError error) noexcept {
   const int number = error == pds::PdsError::PeerLost ? FI_ECONNRESET : FI_ETIMEDOUT;
-  tell_all(subscribers_, [&](const EventSubscriber& to) { tell_peer(to, address, number); });
+  FepAddress peer = address;
+  peer.via = 0;  // as in address vectors
+  tell_all(subscribers_, [&](const EventSubscriber& to) { tell_peer(to, peer, number); });
 }
 
 void FabricEvents::tell_peer(const EventSubscriber& to, const FepAddress& peer, int error) {

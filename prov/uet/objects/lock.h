@@ -49,12 +49,14 @@ class UET_CAPABILITY("mutex") Lock {
       waiting_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
+  // False if another thread has it.
+  bool try_lock() UET_TRY_ACQUIRE(true) UET_NO_THREAD_ANALYSIS {
+    return needed_ ? mutex_.try_lock() : !occupied_.exchange(true, std::memory_order_relaxed);
+  }
   // For the end of the process; false if others keep it for longer than a pass takes.
   bool try_lock_for_a_while() UET_TRY_ACQUIRE(true) UET_NO_THREAD_ANALYSIS {
     for (int attempt = 0; attempt < 1000; ++attempt) {
-      const bool mine =
-          needed_ ? mutex_.try_lock() : !occupied_.exchange(true, std::memory_order_relaxed);
-      if (mine) return true;
+      if (try_lock()) return true;
       sched_yield();
     }
     return false;

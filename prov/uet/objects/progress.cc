@@ -74,7 +74,7 @@ void ProgressThread::run() noexcept {
     }
     if (sleeps) {
       pollfd fds[] = {{.fd = thread_.wake_fd().get(), .events = POLLIN, .revents = 0},
-                      {.fd = engine_->activity_fd(), .events = POLLIN, .revents = 0}};
+                      {.fd = engine_->watched().fd(), .events = POLLIN, .revents = 0}};
       ::poll(fds, 2, -1);
       engine_->submissions().disarm();
       thread_.wake_fd().drain();

@@ -28,25 +28,34 @@ int srx_open(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context) 
 class Endpoint;
 
 // Slots for the operations in progress of several endpoints. Belongs to the fid_stx and to each
-// endpoint bound to it. Everything with the domain's lock.
+// endpoint bound to it, also to its parts at other engines (tx_division.h): by any thread.
 class TxSlots {
  public:
   explicit TxSlots(std::size_t size) : size_(size) {}
   std::size_t size() const { return size_; }
-  std::size_t left() const { return in_progress_ < size_ ? size_ - in_progress_ : 0; }
+  std::size_t left() const {
+    const std::size_t taken = in_progress_.load(std::memory_order_relaxed);
+    return taken < size_ ? size_ - taken : 0;
+  }
   // Adds the operations that an endpoint has in progress when it is bound; may exceed `size`.
-  void take_over(std::size_t count) { in_progress_ += count; }
+  void take_over(std::size_t count) { in_progress_.fetch_add(count, std::memory_order_relaxed); }
   // False if no slot is free now.
   bool take() {
-    if (in_progress_ >= size_) return false;
-    ++in_progress_;
-    return true;
+    std::size_t taken = in_progress_.load(std::memory_order_relaxed);
+    while (taken < size_) {
+      if (in_progress_.compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
   }
-  void give_back(std::size_t count = 1) { in_progress_ -= count; }
+  void give_back(std::size_t count = 1) {
+    in_progress_.fetch_sub(count, std::memory_order_relaxed);
+  }
 
  private:
   const std::size_t size_;
-  std::size_t in_progress_ = 0;
+  std::atomic<std::size_t> in_progress_{0};
 };
 
 // All its endpoints together have as many operations in progress as one context. Completions go to

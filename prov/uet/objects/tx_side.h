@@ -23,6 +23,7 @@ namespace uet::prov {
 
 class Endpoint;
 class Submission;
+class TxDivision;
 struct AtomicCall;
 struct Command;
 
@@ -67,6 +68,9 @@ class TxSide {
   ssize_t atomic(const AtomicCall& call) noexcept;
   // fi_tx_size_left(3).
   ssize_t size_left() noexcept;
+  // Before the first operation: from now on those to some peers go to other sides. `division`
+  // outlives it.
+  void divide(TxDivision& division) noexcept { division_ = &division; }
 
   // The rest with the domain's lock.
   // A command of its submission ring, whose injected bytes lie in `local`. False: it has to
@@ -76,6 +80,9 @@ class TxSide {
   Compounds& compounds() noexcept { return compounds_; }
 
  private:
+  TxSide* other_side(fi_addr_t to, bool locked) const noexcept;
+  bool is_outsized(const TxCall& call) const noexcept;
+  ssize_t size_left_here() noexcept;
   bool needs_prompt_ack(const TxCall& call) const noexcept;
   ssize_t defer_atomic(const AtomicCall& call, const TxCall& tx,
                        std::uint32_t element_bytes) noexcept;
@@ -104,7 +111,8 @@ class TxSide {
   EpBindings& bindings_;
   const EpOptions& options_;
   Endpoint& endpoint_;
-  const bool may_tag_;  // the endpoint's type has tagged messages
+  const bool may_tag_;              // the endpoint's type has tagged messages
+  TxDivision* division_ = nullptr;  // nullptr: it has all peers
   Compounds compounds_;
 };
 

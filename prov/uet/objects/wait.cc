@@ -77,6 +77,11 @@ nic::FileDescriptor open_epoll(int a, int b) noexcept {
   return nic::FileDescriptor();
 }
 
+int Activity::open(int other) noexcept {
+  if (timer_.open()) epoll_ = open_epoll(timer_.get(), other);
+  return epoll_.valid() ? 0 : errno;
+}
+
 bool Sleeper::wait(int activity, Time end) const noexcept {
   if (event_.get() < 0) {
     sched_yield();

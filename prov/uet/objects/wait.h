@@ -62,6 +62,25 @@ bool watch(const nic::FileDescriptor& epoll, int fd) noexcept;
 // An epoll descriptor over up to two others, -1 ignored; not valid() on failure.
 nic::FileDescriptor open_epoll(int a, int b) noexcept;
 
+// Readable when an engine needs progress: its deadline has come, or one of the descriptors that it
+// watches is readable. With the lock of the engine, except fd().
+class Activity {
+ public:
+  // Also watches `other`, -1: none. 0 or an errno.
+  int open(int other) noexcept;
+  bool watch(int descriptor) noexcept { return prov::watch(epoll_, descriptor); }
+  int fd() const { return epoll_.get(); }
+  Timer& timer() { return timer_; }
+  // A thread that sleeps looks again what it waits for.
+  void wake() noexcept {
+    if (timer_.in_use()) timer_.arm(Time{});
+  }
+
+ private:
+  Timer timer_;
+  nic::FileDescriptor epoll_;
+};
+
 // One thread asleep in fi_cq_sread, fi_cntr_wait, fi_eq_sread or fi_wait; lives on its stack.
 class Sleeper : public ListNode<SleeperTag> {
  public:
