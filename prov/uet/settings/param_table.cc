@@ -256,7 +256,8 @@ constexpr Row kRows[] = {
     {"cores",
      "Engines of a domain: each has endpoints, a UDP port and a lock of its own, so that threads "
      "with endpoints of different engines do not wait for each other. New endpoints go to the "
-     "engine that has fewest. Not with FI_UET_NIC=dpdk, nor in the native form.",
+     "engine that has fewest; an engine without one may transmit for an endpoint of another "
+     "(fi_uet(7)). Not with FI_UET_NIC=dpdk, nor in the native form.",
      number<&Params::cores>(1, kMostCores), true},
     {"udp_port",
      "First UDP port of the processes of this host: each takes the first free one of the 1024 from "
