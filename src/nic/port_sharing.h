@@ -71,8 +71,8 @@ class PortExchange {
   std::vector<std::unique_ptr<Box>> all_;
 };
 
-// Of one NIC of a port: removes packets of other NICs from those that it has received, and adds
-// those that others have left for it.
+// Sorts what one NIC has received at a shared port: packets of other NICs go to the exchange, and
+// packets that wait there for this NIC are added.
 class PortSorter {
  public:
   void join(std::shared_ptr<PortExchange> exchange, std::uint8_t number) {

@@ -33,10 +33,10 @@ class XdpProgram {
     FepAddress self;
     std::uint8_t protocol = 0;
   };
-  // From now on frames to owner.self of IP protocol owner.protocol that arrive in `queue` and pass
-  // the guard go to the socket, until it is closed; those that arrive in other queues and pass the
-  // guard go on to the kernel. It replaces the socket that has claimed the queue. False, with
-  // errno.
+  // From now on, until the socket is closed, the guard judges frames to owner.self of IP protocol
+  // owner.protocol, in whichever queue they arrive. Frames that pass go to the socket if they
+  // arrived in `queue`, else to the kernel. The socket replaces the one that has claimed the queue.
+  // False, with errno.
   bool give_queue(std::uint32_t queue, const Owner& owner);
 
   bool generic() const { return generic_; }

@@ -2,18 +2,15 @@
 // FI_UET_CORES: one endpoint sends by two engines, which divide its peers. Two domains in one
 // process on loopback: the first has one endpoint, the second one has four, two at each of its
 // ports.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <fstream>
-#include <map>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -402,6 +399,12 @@ TEST_F(Divided, RemovedPeerIsForgottenByAllEngines) {
     }
     take((static_cast<std::size_t>(round) + 1) * kPeers, 0);
     ASSERT_EQ(fi_av_remove(a_.av.get(), to_.data(), to_.size(), 0), 0);
+    progress_until(
+        [&] {
+          return read_counter(*a_.domain, "pds_pdcs_closed") ==
+                 read_counter(*a_.domain, "pds_pdcs_opened");
+        },
+        "PDCs to removed peers stay open");
     for (std::size_t i = 0; i < kPeers; ++i) {
       EXPECT_NE(fi_inject(from_.get(), "x", 1, to_[i]), 0);
     }

@@ -177,10 +177,10 @@ class Nic {
   // gets from then on what comes to the port for PDCs with ids of `share`. Packets that come during
   // the call may be lost.
   virtual LentSocket lend_port(const PdcIdShare&) { return {}; }
-  // Packets with `via` (1 to 255, each once) in their addresses (FepAddress) leave from the socket,
-  // and those that come there have it. The socket is this NIC's from now on; `share` as in the call
-  // that lent it. For a NIC with NicCaps::lends_port. False: no memory; the caller closes the
-  // socket.
+  // Takes the socket over. A packet leaves from it if Packet::to has this `via` (FepAddress; 1 to
+  // 255, each once), and a packet that arrives there has it in RxPacket::source. `share`: that of
+  // the call of lend_port. For a NIC with NicCaps::lends_port. False: no memory; the caller closes
+  // the socket.
   virtual bool borrow_port(const LentSocket& /*lent*/, std::uint8_t /*via*/,
                            const PdcIdShare& /*share*/) {
     return false;
