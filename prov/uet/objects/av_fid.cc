@@ -139,8 +139,9 @@ AvFid::AvFid(Domain& domain, const fi_av_attr& attr, void* context)
       map_(attr.type == FI_AV_MAP),
       only_ids_((attr.flags & FI_AV_USER_ID) != 0),
       rx_ctx_bits_(attr.rx_ctx_bits),
-      entries_lock_(domain.engine().submissions().active() &&
-                    domain.engine().submissions().threading() != FI_THREAD_DOMAIN) {
+      entries_lock_(domain.engines().several() ||
+                    (domain.engine().submissions().active() &&
+                     domain.engine().submissions().threading() != FI_THREAD_DOMAIN)) {
   fid.fclass = FI_CLASS_AV;
   fid.context = context;
   fid.ops = &av_fid_ops;

@@ -57,8 +57,9 @@ class AvFid final : public fid_av {
   }
   // Likewise, in place; false if there is no such entry.
   bool read_peer(fi_addr_t address, ses::Peer& peer) const noexcept;
-  // Likewise, of a domain with several engines: which of the parts of an endpoint (tx_division.h)
-  // has the peer, modulo their number. Entries take turns, in the order of their insertion.
+  // Of a domain with several engines, by any thread without a lock: which of the parts of an
+  // endpoint (tx_division.h) has the peer, modulo their number. Entries take turns, in the order of
+  // their insertion.
   struct Turn {
     FepAddress fep;
     std::uint32_t number = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // A lock around a few instructions, which no holder sleeps with. It is taken only where threads of
-// the application meet the engine's own thread (FI_UET_ENGINE=thread); elsewhere the lock of the
-// domain protects the same data, and this one costs a branch.
+// the application meet the engine's own thread (FI_UET_ENGINE=thread) or several engines of the
+// domain (FI_UET_CORES); elsewhere the lock of the only engine protects the same data, and this one
+// costs a branch.
 #pragma once
 
 #include <sched.h>
