@@ -8,21 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 
-#include "nic/dpdk_driver.h"
-#include "nic/dpdk_peer.h"
-#include "nic/dpdk_pool.h"
-#include "nic/dpdk_regions.h"
-#include "nic/dpdk_xdp.h"
+#include "nic/dpdk_port.h"
 #include "nic/framed/frame_device.h"
 #include "nic/framed/framed_nic.h"
 #include "nic/registry.h"
 
-struct rte_eth_conf;
-struct rte_eth_dev_info;
 struct rte_mbuf;
 
 namespace uet::nic {
@@ -45,35 +39,17 @@ class DpdkDevice final : public FrameDevice {
   std::size_t send(std::span<const FrameToSend> in) override;
   std::uint64_t register_memory(std::span<const std::byte> memory) override;
   void forget_memory(std::uint64_t id) override;
-  const FrameDeviceTraits& traits() const override { return traits_; }
+  const FrameDeviceTraits& traits() const override { return port_->traits(); }
   NicCounters counters() const override;
 
  private:
-  DpdkDevice();
-  static Result<std::unique_ptr<DpdkDevice>> open_once(const FrameDeviceRequest& request,
-                                                       const DpdkOptions& options,
-                                                       std::string& message);
-  bool probe(const DpdkOptions& options, const std::string& arguments, std::string& message);
-  bool start(const DpdkDriver& driver, std::uint32_t frame_bytes, std::string& message);
-  int configure(const DpdkDriver& driver, const rte_eth_dev_info& info, const rte_eth_conf& conf);
+  explicit DpdkDevice(std::shared_ptr<DpdkPort> port) : port_(std::move(port)) {}
   void give_back();
-  rte_mempool* pool_to_send() const;
   bool fill(rte_mbuf* packet, const FrameToSend& frame);
   std::size_t hand_over(std::span<rte_mbuf*> packets, std::size_t control);
-  bool usable() const;
-  std::unique_lock<std::mutex> lock_of_peer();  // holds nothing if there is no peer_
 
-  std::string name_;  // of a virtual device, which goes with this object
-  std::uint16_t port_ = 0;
-  bool started_ = false;
-  std::uint16_t control_queue_ = 0;  // of frames with FrameToSend::control; 0: that of all
-  std::unique_ptr<DpdkPeer> peer_;
-  std::unique_ptr<DpdkXdpProgram> xdp_program_;
-  unsigned forks_;  // of this process and its ancestors: a child must not touch the port
-  DpdkPool receive_pool_;
-  DpdkPool send_pool_;  // nullptr: the driver wants to send from the memory that it receives into
-  std::unique_ptr<DpdkRegions> regions_;  // where the port sends several segments
-  FrameDeviceTraits traits_;
+  std::shared_ptr<DpdkPort> port_;
+  DpdkInbox* inbox_ = nullptr;              // of port_
   std::array<rte_mbuf*, kRxBurst> lent_{};  // handed out by the latest receive
   std::size_t lent_count_ = 0;
   NicCounters counters_;

@@ -3,6 +3,7 @@
 // later than this process, exit at any time, killed or not, and start again.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -33,7 +34,7 @@ class DpdkInterrupts {
   DpdkInterrupts() = default;
 };
 
-// Not thread-safe.
+// Thread-safe with its lock.
 class DpdkPeer {
  public:
   enum class ToSend : std::uint8_t {
@@ -79,7 +80,7 @@ class DpdkPeer {
   std::unique_ptr<DpdkInterrupts> interrupts_;
   std::uint16_t port_ = 0;
   bool comes_to_server_ = false;
-  bool connected_ = false;
+  std::atomic<bool> connected_{false};
   bool started_ = false;
   Clock::time_point next_try_;
   std::chrono::seconds handshake_ = kHandshake;

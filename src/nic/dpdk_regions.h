@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 
 #include "nic/dpdk_pool.h"
@@ -14,6 +15,7 @@
 
 namespace uet::nic {
 
+// Thread-safe: the FEPs of a port share it.
 class DpdkRegions {
  public:
   // For a configured port that sends packets of several segments. `by_hardware`: the device itself
@@ -27,8 +29,10 @@ class DpdkRegions {
 
   // As FrameDevice::register_memory.
   std::uint64_t add(std::span<const std::byte> memory);
-  // As FrameDevice::forget_memory: waits until the driver has released all packets of the region.
-  void forget(std::uint64_t id);
+  // Whether the driver has packets that refer to the region.
+  bool in_use(std::uint64_t id);
+  // When none has.
+  void remove(std::uint64_t id);
   // A segment that refers to the piece; nullptr if it is not registered, or there is no segment.
   rte_mbuf* refer_to(const Slice& piece);
 
@@ -44,6 +48,7 @@ class DpdkRegions {
   std::uint16_t port_;
   bool by_hardware_;
   DpdkPool segments_;
+  std::mutex lock_;  // of regions_
   RegisteredRegions<Region> regions_;
 };
 

@@ -13,6 +13,7 @@
 
 #include "nic/framed/frame_device.h"
 #include "nic/socket.h"
+#include "nic/xdp_redirect.h"
 #include "uet/base/result.h"
 
 namespace uet::nic {
@@ -28,19 +29,22 @@ struct XdpSocketOfProcess {
 // is removed before the next one is attached. A program of other software is never touched.
 class DpdkXdpProgram {
  public:
-  // For packets to request.self. Errors, with a message: AddressInUse (another process has its
+  // Errors, with a message: AddressInUse (another process has its
   // program on this interface, or other software has), NotSupported (no right or memory, or built
   // without the compiler of the program).
-  static Result<std::unique_ptr<DpdkXdpProgram>> open(const FrameDeviceRequest& request,
+  static Result<std::unique_ptr<DpdkXdpProgram>> open(const Interface& interface,
                                                       std::string& message);
   // To be destroyed after the port was closed.
   ~DpdkXdpProgram();
   DpdkXdpProgram(const DpdkXdpProgram&) = delete;
   DpdkXdpProgram& operator=(const DpdkXdpProgram&) = delete;
 
-  // Before and after the driver makes its socket.
-  void expect_socket();
-  void find_socket();
+  // Before and after the driver loads the program and makes its socket.
+  void expect_driver();
+  void find_driver();
+  // The program takes packets to this endpoint, or no longer. False if that is not possible.
+  bool list(const UetXdpEndpoint& endpoint);
+  void strike(const UetXdpEndpoint& endpoint);
 
   // The object file, for the driver's argument xdp_prog.
   std::string path() const { return "/proc/self/fd/" + std::to_string(file_.get()); }
@@ -56,6 +60,7 @@ class DpdkXdpProgram {
   void (*print_before_)() = nullptr;
   std::vector<XdpSocketOfProcess> before_;
   std::optional<XdpSocketOfProcess> socket_;  // the driver's
+  FileDescriptor listed_;                     // the program's map of endpoints
 };
 
 }  // namespace uet::nic

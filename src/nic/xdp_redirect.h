@@ -26,10 +26,6 @@ struct UetXdpEndpoint {
   __u8 is_ipv6;
 };
 
-// In the object file of a program that has one endpoint (UET_XDP_WRITTEN_ENDPOINT), found there by
-// the marker.
-#define UET_XDP_MARKER "uet-endpoint:" /* 16 bytes with what fills it up */
-struct UetXdpWritten {
-  char marker[16];
-  struct UetXdpEndpoint endpoint;
-};
+// A program that one process has: the list of its endpoints, and how many there may be.
+#define UET_XDP_LISTED uet_listed
+#define UET_XDP_MOST_LISTED 1024

@@ -647,7 +647,6 @@ int open_domain(const char* cores, const char* nic) {
 }
 
 TEST(CoresOfDomain, RefusesWhatNeedsOneEngine) {
-  EXPECT_EQ(open_domain("2", "dpdk:net_ring"), -FI_EOPNOTSUPP);
   EXPECT_EQ(open_domain("2", "packet:native"), -FI_EOPNOTSUPP);
   EXPECT_EQ(open_domain("2", nullptr), 0);
   EXPECT_EQ(open_domain("65", nullptr), -FI_EINVAL);

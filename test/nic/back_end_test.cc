@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,42 @@ TEST(BackEnd, TwoInOneProcessAtOnce) {
       require(node->counter("nic_packets_received") >= 30, "packets came over each");
     }
     channel.meet(&second);
+  };
+  EXPECT_EQ(run_on_both(run), "");
+}
+
+// A process has one port for an interface. What arrives for one domain while another polls waits for
+// it; a domain that is closed leaves the port to the others.
+TEST(BackEnd, DomainsShareThePortOfDpdk) {
+  if (!over("dpdk") || over_udp()) GTEST_SKIP() << "only where all hosts have the back end dpdk";
+  const auto run = [](Channel& channel) {
+    constexpr std::uint64_t kWaiting = 10;
+    Node first;
+    const fi_addr_t peer_of_first = first.connect(channel);
+    for (int round = 0; round < 3; ++round) {
+      Node second;
+      const fi_addr_t peer_of_second = second.connect(channel);
+      std::vector<std::byte> in(kWaiting * kBytes);
+      std::vector<std::byte> out(kBytes);
+      fill_pattern(out, 1);
+      for (std::uint64_t i = 0; i < kWaiting; ++i) {
+        second.post("receiving", [&] {
+          return fi_trecv(second.ep.get(), &in[i * kBytes], kBytes, nullptr, FI_ADDR_UNSPEC, i, 0,
+                          nullptr);
+        });
+        second.post("sending", [&] {
+          return fi_tsend(second.ep.get(), out.data(), kBytes, nullptr, peer_of_second, i, nullptr);
+        });
+      }
+      exchange(first, peer_of_first, kBytes, 30);
+      second.drain(2 * kWaiting, "messages that came while the first domain polled");
+      for (std::uint64_t i = 0; i < kWaiting; ++i) {
+        require_pattern(std::span(in).subspan(i * kBytes, kBytes), 1, "message");
+      }
+      channel.meet(&second);
+    }
+    exchange(first, peer_of_first, kBytes, 30);
+    channel.meet(&first);
   };
   EXPECT_EQ(run_on_both(run), "");
 }

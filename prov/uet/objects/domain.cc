@@ -34,7 +34,6 @@ const char* refuse_cores(const fi_info& info, const Params& params) {
   const bool named = info.nic != nullptr && info.nic->device_attr != nullptr &&
                      info.nic->device_attr->driver != nullptr;
   const std::string nic = named ? info.nic->device_attr->driver : params.nic;
-  if (nic.starts_with("dpdk")) return "a process has one port of DPDK; use another FI_UET_NIC";
   if (nic.find("native") != std::string::npos)
     return "the native form has no ports, which tell engines apart; leave out native";
   return nullptr;

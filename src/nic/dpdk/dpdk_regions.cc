@@ -10,14 +10,10 @@
 #include <rte_mbuf.h>
 #include <unistd.h>
 
-#include <chrono>
-
 namespace uet::nic {
 namespace {
 
 constexpr std::uint32_t kSegments = 2048;
-// The driver releases sent packets within this time, or the port is restarted.
-constexpr std::chrono::seconds kDrainLimit{1};
 
 void on_last_user(void*, void*) {}
 
@@ -59,6 +55,7 @@ std::uint64_t DpdkRegions::add(std::span<const std::byte> memory) {
     }
     pages = {at, end - begin};
   }
+  const std::lock_guard guard(lock_);
   return regions_.add(memory, {std::move(users), pages});
 }
 
@@ -71,23 +68,22 @@ void DpdkRegions::unmap(const Region& region) {
   rte_extmem_unregister(region.pages.data(), region.pages.size());
 }
 
-void DpdkRegions::forget(std::uint64_t id) {
-  Region* const region = regions_.get(id);
+bool DpdkRegions::in_use(std::uint64_t id) {
+  const std::lock_guard guard(lock_);
+  const Region* const region = regions_.get(id);
+  return region != nullptr && rte_mbuf_ext_refcnt_read(region->users.get()) > 1;
+}
+
+void DpdkRegions::remove(std::uint64_t id) {
+  const std::lock_guard guard(lock_);
+  const Region* const region = regions_.get(id);
   if (region == nullptr) return;
-  const auto limit = std::chrono::steady_clock::now() + kDrainLimit;
-  while (rte_mbuf_ext_refcnt_read(region->users.get()) > 1) {
-    const int cleaned = rte_eth_tx_done_cleanup(port_, 0, 0);
-    if (cleaned >= 0 && std::chrono::steady_clock::now() < limit) continue;
-    // A port that stops releases all packets. Packets not sent yet are lost; PDS recovers.
-    rte_eth_dev_stop(port_);
-    rte_eth_dev_start(port_);
-    break;
-  }
   unmap(*region);
   regions_.remove(id);
 }
 
 rte_mbuf* DpdkRegions::refer_to(const Slice& piece) {
+  const std::lock_guard guard(lock_);
   Region* const region = regions_.find(piece);
   if (region == nullptr) return nullptr;
   rte_mbuf* const segment = rte_pktmbuf_alloc(segments_.get());

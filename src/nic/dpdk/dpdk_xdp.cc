@@ -13,16 +13,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <vector>
 
 #include "dpdk_xdp_image.h"
 #include "nic/bpf.h"
-#include "nic/xdp_endpoint.h"
-#include "nic/xdp_redirect.h"
 
 namespace uet::nic {
 namespace {
@@ -40,17 +38,10 @@ FileDescriptor own_interface(int index) {
   return bound ? std::move(fd) : FileDescriptor();
 }
 
-FileDescriptor write_file(const UetXdpEndpoint& endpoint) {
-  std::vector<unsigned char> image(kDpdkXdpImage.begin(), kDpdkXdpImage.end());
-  const std::string_view marker(UET_XDP_MARKER);
-  const auto found = std::search(image.begin(), image.end(), marker.begin(), marker.end());
-  if (image.end() - found < static_cast<std::ptrdiff_t>(sizeof(UetXdpWritten))) {
-    return FileDescriptor();
-  }
-  std::memcpy(&*found + offsetof(UetXdpWritten, endpoint), &endpoint, sizeof endpoint);
+FileDescriptor write_file() {
   FileDescriptor file(::memfd_create("uet-xdp-program", MFD_CLOEXEC));
-  const ssize_t written = ::write(file.get(), image.data(), image.size());
-  return written == static_cast<ssize_t>(image.size()) ? std::move(file) : FileDescriptor();
+  const ssize_t written = ::write(file.get(), kDpdkXdpImage.data(), kDpdkXdpImage.size());
+  return written == static_cast<ssize_t>(kDpdkXdpImage.size()) ? std::move(file) : FileDescriptor();
 }
 
 void detach_ours(int interface_index) {
@@ -75,14 +66,36 @@ std::optional<ino_t> number_of_xdp_socket(int fd) {
   return status.st_ino;
 }
 
-std::vector<XdpSocketOfProcess> sockets_of_process() {
-  std::vector<XdpSocketOfProcess> all;
+// Of each descriptor of the process.
+template <class Use>
+void for_each_descriptor(Use use) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
-    const int fd = std::atoi(entry.path().filename().c_str());
-    if (const auto number = number_of_xdp_socket(fd)) all.push_back({fd, *number});
+    use(std::atoi(entry.path().filename().c_str()));
   }
+}
+
+std::vector<XdpSocketOfProcess> sockets_of_process() {
+  std::vector<XdpSocketOfProcess> all;
+  for_each_descriptor([&](int fd) {
+    if (const auto number = number_of_xdp_socket(fd)) all.push_back({fd, *number});
+  });
   return all;
+}
+
+// The map of this name that the process has had last, by the kernel's numbers; the descriptors of
+// others may be as old as this process.
+FileDescriptor latest_map(std::string_view name) {
+  FileDescriptor latest;
+  std::uint32_t latest_number = 0;
+  for_each_descriptor([&](int fd) {
+    bpf_map_info info{};
+    if (!read_info(fd, info) || info.type != BPF_MAP_TYPE_HASH || name != info.name) return;
+    if (info.id < latest_number) return;
+    latest_number = info.id;
+    latest = duplicate(fd);
+  });
+  return latest;
 }
 
 }  // namespace
@@ -92,18 +105,16 @@ DpdkXdpProgram::DpdkXdpProgram(int interface_index)
       owner_pid_(::getpid()),
       print_before_(reinterpret_cast<void (*)()>(libbpf_set_print(nullptr))) {}
 
-Result<std::unique_ptr<DpdkXdpProgram>> DpdkXdpProgram::open(const FrameDeviceRequest& request,
+Result<std::unique_ptr<DpdkXdpProgram>> DpdkXdpProgram::open(const Interface& interface,
                                                              std::string& message) {
-  message = "FI_UET_NIC=dpdk:net_af_xdp on " + request.interface.name + ": ";
-  std::unique_ptr<DpdkXdpProgram> program(new DpdkXdpProgram(request.interface.index));
+  message = "FI_UET_NIC=dpdk:net_af_xdp on " + interface.name + ": ";
+  std::unique_ptr<DpdkXdpProgram> program(new DpdkXdpProgram(interface.index));
   program->owner_ = own_interface(program->interface_index_);
   if (!program->owner_.valid()) {
     message += "another process has the interface, and only one can; use FI_UET_NIC=xdp:queues=1";
     return Error::AddressInUse;
   }
-  const bool udp = request.format.encapsulation == wire::Encapsulation::Udp;
-  const std::uint8_t protocol = udp ? std::uint8_t{IPPROTO_UDP} : request.format.native_protocol;
-  program->file_ = write_file(xdp_endpoint(request.self, protocol));
+  program->file_ = write_file();
   if (!program->file_.valid()) {
     message += "no memory for an XDP program: " + error_text(errno);
     return Error::NotSupported;
@@ -111,7 +122,7 @@ Result<std::unique_ptr<DpdkXdpProgram>> DpdkXdpProgram::open(const FrameDeviceRe
   detach_ours(program->interface_index_);
   std::uint32_t id = 0;
   if (bpf_xdp_query_id(program->interface_index_, 0, &id) == 0 && id != 0) {
-    message += "another XDP program is there ('ip link show " + request.interface.name +
+    message += "another XDP program is there ('ip link show " + interface.name +
                "'): take it away, or use another FI_UET_NIC";
     return Error::AddressInUse;
   }
@@ -119,16 +130,26 @@ Result<std::unique_ptr<DpdkXdpProgram>> DpdkXdpProgram::open(const FrameDeviceRe
   return program;
 }
 
-void DpdkXdpProgram::expect_socket() { before_ = sockets_of_process(); }
+void DpdkXdpProgram::expect_driver() { before_ = sockets_of_process(); }
 
 // Were there several, another thread would have made one meanwhile: then it is not told which one
 // the driver's is, and that stays open as without us.
-void DpdkXdpProgram::find_socket() {
+void DpdkXdpProgram::find_driver() {
+  listed_ = latest_map(UET_NAME_OF(UET_XDP_LISTED));
   std::vector<XdpSocketOfProcess> now = sockets_of_process();
   std::erase_if(now, [this](const XdpSocketOfProcess& socket) {
     return std::find(before_.begin(), before_.end(), socket) != before_.end();
   });
   if (now.size() == 1) socket_ = now.front();
+}
+
+bool DpdkXdpProgram::list(const UetXdpEndpoint& endpoint) {
+  const std::uint32_t unused = 0;
+  return listed_.valid() && bpf_map_update_elem(listed_.get(), &endpoint, &unused, BPF_ANY) == 0;
+}
+
+void DpdkXdpProgram::strike(const UetXdpEndpoint& endpoint) {
+  bpf_map_delete_elem(listed_.get(), &endpoint);
 }
 
 DpdkXdpProgram::~DpdkXdpProgram() {
@@ -144,7 +165,7 @@ DpdkXdpProgram::~DpdkXdpProgram() {
 
 namespace uet::nic {
 
-Result<std::unique_ptr<DpdkXdpProgram>> DpdkXdpProgram::open(const FrameDeviceRequest&,
+Result<std::unique_ptr<DpdkXdpProgram>> DpdkXdpProgram::open(const Interface&,
                                                              std::string& message) {
   message =
       "FI_UET_NIC=dpdk:net_af_xdp: built without libbpf or clang (Debian: libxdp-dev libbpf-dev "
@@ -152,8 +173,10 @@ Result<std::unique_ptr<DpdkXdpProgram>> DpdkXdpProgram::open(const FrameDeviceRe
   return Error::NotSupported;
 }
 
-void DpdkXdpProgram::expect_socket() {}
-void DpdkXdpProgram::find_socket() {}
+void DpdkXdpProgram::expect_driver() {}
+void DpdkXdpProgram::find_driver() {}
+bool DpdkXdpProgram::list(const UetXdpEndpoint&) { return false; }
+void DpdkXdpProgram::strike(const UetXdpEndpoint&) {}
 DpdkXdpProgram::~DpdkXdpProgram() = default;
 
 }  // namespace uet::nic

@@ -24,8 +24,14 @@
 #define ENTROPY_BYTES 4      /* the header of the native form */
 #define IPV4_FRAGMENT 0x3FFF /* more fragments, or not the first */
 
-#ifdef UET_XDP_WRITTEN_ENDPOINT
-struct UetXdpWritten uet_written = {UET_XDP_MARKER, {{0}, 0, 0, 0}};
+#ifdef UET_XDP_HAS_LIST
+/* Endpoints of the process that has the program; the values are not used. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, UET_XDP_MOST_LISTED);
+  __type(key, struct UetXdpEndpoint);
+  __type(value, __u32);
+} UET_XDP_LISTED SEC(".maps");
 #else
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -112,6 +118,7 @@ static __always_inline void* behind_ip(void* begin, void* end, struct UetXdpEndp
   return packet;
 }
 
+#ifndef UET_XDP_HAS_LIST
 static __always_inline int is_same(const struct UetXdpEndpoint* a, const struct UetXdpEndpoint* b) {
   for (int i = 0; i < 4; ++i) {
     if (a->ip[i] != b->ip[i]) return 0;
@@ -119,7 +126,6 @@ static __always_inline int is_same(const struct UetXdpEndpoint* a, const struct 
   return a->port == b->port && a->protocol == b->protocol && a->is_ipv6 == b->is_ipv6;
 }
 
-#ifndef UET_XDP_WRITTEN_ENDPOINT
 /* A queue that the endpoint has; UET_XDP_QUEUES: it has none. */
 static __always_inline __u32 queue_of(const struct UetXdpEndpoint* to) {
   if (to->protocol == IPPROTO_TCP) return UET_XDP_QUEUES;
@@ -167,8 +173,8 @@ int UET_XDP_PROGRAM(struct xdp_md* frame) {
   struct UetXdpEndpoint to = {};
   void* const packet = behind_ip(begin, end, &to);
   if (!packet) return XDP_PASS;
-#ifdef UET_XDP_WRITTEN_ENDPOINT
-  const int is_here = is_same(&uet_written.endpoint, &to);
+#ifdef UET_XDP_HAS_LIST
+  const int is_here = bpf_map_lookup_elem(&UET_XDP_LISTED, &to) != 0;
 #else
   const struct UetXdpEndpoint* self = bpf_map_lookup_elem(&UET_XDP_ENDPOINTS, &queue);
   const int is_here = self && is_same(self, &to);
