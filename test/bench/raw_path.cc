@@ -5,7 +5,8 @@
 // Use: uet_raw_path server|client MODE NIC ADDRESS PEER BYTES SECONDS
 //   MODE: latency (half round trip in us), bandwidth (MB/s of payload), rate (packets/s), memory:
 //   bandwidth of payload that comes from and goes to 16 MiB at either end (kernel UDP alone)
-//   NIC: as FI_UET_NIC; the interface is FI_UET_IFACE.
+//   NIC: as FI_UET_NIC; the interface is FI_UET_IFACE. Also uring and uring:sqpoll: kernel UDP by
+//   io_uring.
 //   BYTES: payload of a packet.
 // The client prints "result: NUMBER UNIT lost=N". In the streams the server answers every
 // kAnswerEvery-th packet, and no more than kWindow are on their way.
@@ -48,6 +49,9 @@ std::unique_ptr<RawWire> open_wire(const RawChoice& choice) {
   const bool packet_sockets = back_end == "packet" || choice.nic == "shared:packet";
   if (packet_sockets) return uet::bench::open_raw_packet(choice);
   if (back_end == "udp" || back_end == "shared") return uet::bench::open_raw_udp(choice);
+#ifdef UET_RAW_URING
+  if (back_end == "uring") return uet::bench::open_raw_uring(choice);
+#endif
 #ifdef UET_RAW_DPDK
   if (back_end == "dpdk") return uet::bench::open_raw_dpdk(choice);
 #endif

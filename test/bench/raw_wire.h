@@ -51,6 +51,7 @@ class RawWire {
 
 // All return nullptr, and say why, if the path cannot be opened.
 std::unique_ptr<RawWire> open_raw_udp(const RawChoice& choice);     // sendmmsg and recvmmsg
+std::unique_ptr<RawWire> open_raw_uring(const RawChoice& choice);   // the same by io_uring
 std::unique_ptr<RawWire> open_raw_packet(const RawChoice& choice);  // rings of packet sockets
 std::unique_ptr<RawWire> open_raw_dpdk(const RawChoice& choice);    // rte_eth_tx_burst, rx_burst
 std::unique_ptr<RawWire> open_raw_xdp(const RawChoice& choice);     // rings of AF_XDP
