@@ -15,6 +15,8 @@ using PostedList = IntrusiveList<PostedReceive, PostedTag>;
 using WildcardList = IntrusiveList<PostedReceive, WildcardTag>;
 
 constexpr std::size_t kAddsPerChain = 8;
+// Of a new index. Larger ones would cost a page fault for each page when a queue is made.
+constexpr std::size_t kFirstChains = 64;
 constexpr int kMostLeftOut = 4;  // bits: so many tags share a chain at most 16-fold
 
 void drop_from_index(Envelope& message) {
@@ -23,6 +25,13 @@ void drop_from_index(Envelope& message) {
   }
   if (static_cast<ChainNode<SameSourceTag>&>(message).chained()) {
     ChainTable<Envelope, SameSourceTag>::remove(message);
+  }
+}
+
+// A wildcard stays on its list.
+void drop_from_index(PostedReceive& receive) {
+  if (static_cast<ChainNode<ExactTag>&>(receive).chained()) {
+    ChainTable<PostedReceive, ExactTag>::remove(receive);
   }
 }
 
@@ -71,11 +80,12 @@ bool matches(const MatchCriteria& criteria, const MatchKey& message) {
 MatchQueue::MatchQueue(bool tagged, std::size_t size, bool directed)
     : tagged_(tagged),
       directed_(directed),
-      receives_by_tag_(tagged ? size : 1),
-      receives_by_source_(directed ? size : 1),
-      messages_by_tag_(tagged ? size : 1),
-      messages_by_source_(directed ? size : 1),
+      receives_by_tag_(tagged ? std::min(size, kFirstChains) : 1),
+      receives_by_source_(directed ? std::min(size, kFirstChains) : 1),
+      messages_by_tag_(receives_by_tag_.size()),
+      messages_by_source_(receives_by_source_.size()),
       adds_left_(std::max(messages_by_tag_.size(), messages_by_source_.size())),
+      puts_left_(adds_left_),
       indexed_bits_(tagged ? ~std::uint64_t{0} : 0) {}
 
 MatchQueue::Reach MatchQueue::reach_of(const MatchCriteria& criteria) const {
@@ -153,6 +163,8 @@ void MatchQueue::put(PostedReceive& receive) {
   put_in_order(posted, receive);
   if (reach_of(receive) == Reach::Wildcard) leave_out(receive.ignore);
   index(receive);
+  if (--puts_left_ == 0) [[unlikely]]
+    grow_receive_index();
 }
 
 void MatchQueue::add(Envelope& message) {
@@ -175,6 +187,21 @@ void MatchQueue::grow_index() {
     for (Envelope& message : unexpected) index(message);
   }
   adds_left_ = kAddsPerChain * std::max(chains(), count);
+}
+
+// As grow_index(), for receives.
+[[gnu::noinline]] void MatchQueue::grow_receive_index() {
+  std::size_t count = 0;
+  for (auto at = posted.begin(); at != posted.end(); ++at) ++count;
+  if (count > receive_chains() && (tagged_ || directed_)) {
+    for (PostedReceive& receive : posted) drop_from_index(receive);
+    if (tagged_) receives_by_tag_.resize(count);
+    if (directed_) receives_by_source_.resize(count);
+    for (PostedReceive& receive : posted) {
+      if (!static_cast<ListNode<WildcardTag>&>(receive).linked()) index(receive);
+    }
+  }
+  puts_left_ = kAddsPerChain * std::max(receive_chains(), count);
 }
 
 // A receive ignores these bits. If they are few, the indices leave them out from now on. False:

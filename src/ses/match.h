@@ -4,6 +4,7 @@
 // index by exact tag finds among many what is not first in line.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -43,8 +44,8 @@ class MatchQueue {
   // The most bytes by which a message makes index_bytes() grow: two heads per index (grow_index).
   static constexpr std::size_t kIndexBytes = 4 * sizeof(void*);
 
-  // `size`: the number of receives that the indices are made for; more are allowed. The indices of
-  // messages grow with the number of messages. `directed`: receives may name their source.
+  // `size`: the number of receives that are expected; more are allowed. The indices grow with the
+  // number of receives and of messages. `directed`: receives may name their source.
   explicit MatchQueue(bool tagged = true, std::size_t size = 64, bool directed = true);
 
   // The oldest receive that matches; nullptr if there is none.
@@ -70,6 +71,10 @@ class MatchQueue {
   std::size_t index_bytes() const {
     return (messages_by_tag_.size() + messages_by_source_.size()) * sizeof(void*);
   }
+  // Of the index of receives.
+  std::size_t receive_chains() const {
+    return std::max(receives_by_tag_.size(), receives_by_source_.size());
+  }
 
   // To be walked through, not to be changed but by put, add and remove.
   IntrusiveList<PostedReceive, PostedTag> posted;
@@ -81,6 +86,7 @@ class MatchQueue {
   void index(Envelope& message);
   void index(PostedReceive& receive);
   void grow_index();
+  void grow_receive_index();
   bool leave_out(std::uint64_t ignore);
 
   Reach reach_of(const MatchCriteria& criteria) const;
@@ -96,6 +102,7 @@ class MatchQueue {
   ChainTable<Envelope, SameTagTag> messages_by_tag_;
   ChainTable<Envelope, SameSourceTag> messages_by_source_;
   std::size_t adds_left_;       // until grow_index() looks at the indices of messages again
+  std::size_t puts_left_;       // likewise grow_receive_index()
   std::uint64_t indexed_bits_;  // of the tag; none of untagged messages
 };
 

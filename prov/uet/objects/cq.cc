@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 #include "compat.h"
 #include "errors.h"
@@ -181,7 +183,9 @@ int Cq::close() noexcept {
 }
 
 bool Cq::grow(std::size_t capacity) noexcept {
-  std::unique_ptr<Entry[]> ring(new (std::nothrow) Entry[capacity]);
+  // Not a page of it is touched yet.
+  static_assert(std::is_trivially_copyable_v<Entry>);
+  Ring ring(static_cast<Entry*>(std::malloc(capacity * sizeof(Entry))));
   if (ring == nullptr) return false;
   const std::size_t tail = tail_.load(std::memory_order_relaxed);
   for (std::size_t i = head_.load(std::memory_order_relaxed); i != tail; ++i) {

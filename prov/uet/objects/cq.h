@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -123,6 +124,11 @@ class Cq final : public fid_cq {
   }
   void drop_front() noexcept UET_REQUIRES(entries_lock_);
 
+  struct FreeRing {
+    void operator()(Entry* entries) const noexcept { std::free(entries); }
+  };
+  using Ring = std::unique_ptr<Entry[], FreeRing>;
+
   Engine& engine_;            // the first of the domain
   Lock* const writers_lock_;  // lock_, or nullptr if there is one engine
   Hold hold_;
@@ -133,7 +139,7 @@ class Cq final : public fid_cq {
   const std::size_t event_limit_;
   // Positions only grow. Of the reader: with entries_lock_, which also keeps the ring as it is.
   SpinLock entries_lock_;
-  std::unique_ptr<Entry[]> ring_;
+  Ring ring_;
   std::size_t capacity_ = 0;  // a power of two
   std::atomic<std::size_t> head_{0};
   std::atomic<std::size_t> events_taken_{0};

@@ -135,6 +135,35 @@ TEST(MatchQueue, Ses51_ManyTags_FoundInArrivalOrder) {
   EXPECT_TRUE(queue.unexpected.empty());
 }
 
+// The same for receives, for one tag, for one tag of one source, and for any tag.
+TEST(MatchQueue, Ses40_ManyReceives_FoundInTheirOrder) {
+  constexpr std::size_t kTags = 3000;
+  MatchQueue queue(true, 4096);
+  const std::size_t few = queue.receive_chains();
+  std::vector<PostedReceive> receives(2 * kTags);
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    set(receives[i], i, i % kTags);
+    receives[i].directed = i % 2 == 0;
+    receives[i].source_initiator = InitiatorId{5};
+    receives[i].source = address_of(1);
+    if (i % 1000 == 999) receives[i].ignore = UINT64_MAX;
+    queue.put(receives[i]);
+  }
+  EXPECT_GE(queue.receive_chains(), 16 * few);
+  const MatchKey any{.tag = kTags, .initiator = InitiatorId{5}, .source = address_of(1)};
+  for (std::size_t i = 999; i < receives.size(); i += 1000) {
+    ASSERT_EQ(queue.find_receive(any), &receives[i]);
+    MatchQueue::remove(receives[i]);
+  }
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    if (i % 1000 == 999) continue;
+    const MatchKey key{.tag = i % kTags, .initiator = InitiatorId{5}, .source = address_of(1)};
+    ASSERT_EQ(queue.find_receive(key), &receives[i]) << i;
+    MatchQueue::remove(receives[i]);
+  }
+  EXPECT_TRUE(queue.posted.empty());
+}
+
 // Few bits that receives ignore, as those of Open MPI's protocol, leave them for one tag: messages
 // and receives that were in the indices before are found, too, in their order.
 TEST(MatchQueue, Ses38_FewIgnoredBits_IndexLeavesThemOut) {
