@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "nic/middleware.h"
 #include "uet/base/check.h"
@@ -19,6 +20,12 @@ constexpr std::uint32_t kSkip = 0xFFFFFFFF;  // instead of a length: go to the b
 constexpr std::uint64_t kTurnBackBytes =
     64 * 1024;                                      // where the producer thinks of turning back ...
 constexpr std::uint64_t kKeepsUpBytes = 16 * 1024;  // ... if the consumer is no further behind
+// The producer also turns back at the beginning of a burst that finds the ring empty and might
+// reach memory that was not used yet: the first use of a page costs more than copying it, and a
+// ring that is empty whenever the next message comes needs no more pages. Not before kEnoughBytes:
+// no more can be put until the consumer has come to the beginning, too.
+constexpr std::uint64_t kEnoughBytes = 256 * 1024;
+constexpr std::uint64_t kBurstBytes = 128 * 1024;  // hardly one is longer
 
 struct Record {
   std::uint32_t length;
@@ -41,7 +48,8 @@ bool is_ring_capacity(std::size_t bytes) {
 RingProducer::RingProducer(std::span<std::byte> memory)
     : control_(reinterpret_cast<RingControl*>(memory.data())),
       data_(memory.data() + kRingControlBytes),
-      capacity_(memory.size() - kRingControlBytes) {
+      capacity_(memory.size() - kRingControlBytes),
+      pages_(memory.subspan(kRingControlBytes), RingPages::Use::Write) {
   UET_ASSERT(is_ring_capacity(capacity_));
 }
 
@@ -54,6 +62,12 @@ bool RingProducer::has_room(std::uint64_t bytes) {
   return tail_ + bytes - seen_head_ <= capacity_;
 }
 
+// There is room for `bytes`, and the consumer is no more than `behind` bytes behind.
+bool RingProducer::may_turn_back(std::uint64_t bytes, std::uint64_t behind) const {
+  const std::uint64_t head = control_->head.load(std::memory_order_acquire);
+  return tail_ - head <= behind && bytes + kKeepsUpBytes <= capacity_;
+}
+
 bool RingProducer::put(const Packet& packet) {
   const std::uint32_t length = packet.length();
   if (length > kMaxDatagramBytes) return false;
@@ -62,10 +76,10 @@ bool RingProducer::put(const Packet& packet) {
   const std::uint64_t to_end = capacity_ - place;
   const bool crosses = place / kTurnBackBytes != (place + needed) / kTurnBackBytes;
   bool turn_back = needed > to_end;
-  if (crosses && !turn_back) {
-    const std::uint64_t head = control_->head.load(std::memory_order_acquire);
-    turn_back = tail_ - head <= kKeepsUpBytes && to_end + needed + kKeepsUpBytes <= capacity_;
-  }
+  const bool burst_begins = std::exchange(burst_begins_, false);
+  if (!turn_back && crosses) turn_back = may_turn_back(to_end + needed, kKeepsUpBytes);
+  const bool is_far = place >= kEnoughBytes && place + kBurstBytes > pages_.mapped();
+  if (!turn_back && is_far && burst_begins) turn_back = may_turn_back(to_end + needed, 0);
   if (!has_room(turn_back ? to_end + needed : needed)) return false;
   if (turn_back) {
     const Record skip{.length = kSkip, .entropy = 0, .dscp = 0, .ecn = 0};
@@ -73,6 +87,7 @@ bool RingProducer::put(const Packet& packet) {
     tail_ += to_end;
     place = 0;
   }
+  pages_.reach(place + needed);
   const Record record{.length = length,
                       .entropy = packet.entropy,
                       .dscp = packet.dscp,
@@ -93,6 +108,7 @@ bool RingProducer::put(const Packet& packet) {
 
 bool RingProducer::publish() {
   copy_.finish();
+  burst_begins_ = true;
   control_->tail.store(tail_, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // against announce_sleep, fence, empty
   return control_->consumer_sleeps.load(std::memory_order_relaxed) != 0 &&
@@ -102,7 +118,8 @@ bool RingProducer::publish() {
 RingConsumer::RingConsumer(std::span<std::byte> memory)
     : control_(reinterpret_cast<RingControl*>(memory.data())),
       data_(memory.data() + kRingControlBytes),
-      capacity_(memory.size() - kRingControlBytes) {
+      capacity_(memory.size() - kRingControlBytes),
+      pages_(memory.subspan(kRingControlBytes), RingPages::Use::Read) {
   UET_ASSERT(is_ring_capacity(capacity_));
 }
 
@@ -122,6 +139,7 @@ RingConsumer::Next RingConsumer::next(RxPacket& out) {
     if (record.length > kMaxDatagramBytes) return Next::Broken;
     const std::uint64_t bytes = record_bytes(record.length);
     if (bytes > waiting || bytes > to_end) return Next::Broken;
+    pages_.reach(place + bytes);
     out = {};
     out.bytes = {data_ + place + sizeof record, record.length};
     out.entropy = record.entropy;

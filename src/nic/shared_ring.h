@@ -12,6 +12,7 @@
 #include <span>
 
 #include "nic/adaptive_copy.h"
+#include "nic/ring_pages.h"
 #include "uet/base/packet.h"
 
 namespace uet::nic {
@@ -60,12 +61,15 @@ class RingProducer {
 
  private:
   bool has_room(std::uint64_t bytes);
+  bool may_turn_back(std::uint64_t bytes, std::uint64_t behind) const;
 
   RingControl* control_;
   std::byte* data_;
   std::uint64_t capacity_;
   std::uint64_t tail_ = 0;       // of what has been put
   std::uint64_t seen_head_ = 0;  // never more than the true one
+  bool burst_begins_ = true;     // nothing was put since publish()
+  RingPages pages_;
   RingCopy copy_;
 };
 
@@ -122,6 +126,7 @@ class RingConsumer {
   std::uint64_t released_ = 0;   // value of head
   std::uint64_t seen_tail_ = 0;  // never more than the true one
   unsigned quiet_looks_ = kQuietLooks;
+  RingPages pages_;
 };
 
 }  // namespace uet::nic

@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "base/rng.h"
 #include "nic/middleware.h"
@@ -66,6 +68,67 @@ TEST_F(SharedRing, DeviceMemory_IsCopiedByTheDriver) {
   producer.publish();
   ASSERT_EQ(next(), RingConsumer::Next::Packet);
   EXPECT_EQ(out.bytes[119], ~packets.bytes(0)[119]);
+}
+
+// Pages of the memory that exist.
+std::size_t resident_pages(const SharedMemory& memory) {
+  const std::size_t page = 4096;
+  std::vector<unsigned char> pages(memory.bytes().size() / page);
+  if (::mincore(memory.bytes().data(), memory.bytes().size(), pages.data()) != 0) return 0;
+  return static_cast<std::size_t>(
+      std::count_if(pages.begin(), pages.end(), [](unsigned char one) { return (one & 1) != 0; }));
+}
+
+TEST_F(SharedRing, FirstPacket_TakesFewPagesAtOnce) {
+  if (::madvise(memory.bytes().data(), 4096, MADV_POPULATE_WRITE) != 0) {
+    GTEST_SKIP() << "this kernel maps no pages in advance (Linux 5.14)";
+  }
+  const std::size_t before = resident_pages(memory);
+  packets.add(kPeer, 20, 8);
+  ASSERT_TRUE(producer.put(packets.last()));
+  EXPECT_EQ(resident_pages(memory) - before, 4);
+  producer.publish();
+  ASSERT_EQ(next(), RingConsumer::Next::Packet);
+  EXPECT_EQ(resident_pages(memory) - before, 4) << "the consumer's are the same";
+}
+
+// Messages of 64 KiB, each of which finds the ring empty, do not go through all of its memory; a
+// stream that the consumer is behind does.
+TEST(SharedRingMemory, BurstsIntoAnEmptyRing_StayInItsFirstPart) {
+  constexpr std::size_t kBytes = 1 << 20;
+  constexpr int kPackets = 9;  // of a burst
+  SharedMemory memory = SharedMemory::create(ring_memory_bytes(kBytes)).value();
+  RingProducer producer{memory.bytes()};
+  RingConsumer consumer{memory.bytes()};
+  PacketSet packets;
+  packets.add(kPeer, 20, 8000);
+  RxPacket out;
+  int waiting = 0;
+  const auto put = [&] {
+    for (int i = 0; i < kPackets; ++i) ASSERT_TRUE(producer.put(packets.last()));
+    producer.publish();
+    waiting += kPackets;
+  };
+  const auto take = [&](int count) {
+    consumer.look();
+    for (; count > 0; --count, --waiting) {
+      ASSERT_EQ(consumer.next(out), RingConsumer::Next::Packet);
+      ASSERT_EQ(Arrival(out).bytes, packets.bytes(0));
+    }
+    consumer.release();
+  };
+  for (int burst = 0; burst < 100; ++burst) {
+    put();
+    take(kPackets);
+  }
+  EXPECT_LE(resident_pages(memory), (512 * 1024) / 4096 + 1);
+  put();
+  for (int burst = 0; burst < 100; ++burst) {
+    put();
+    take(kPackets);
+  }
+  take(waiting);
+  EXPECT_GE(resident_pages(memory), (kBytes * 3 / 4) / 4096);
 }
 
 TEST_F(SharedRing, PacketsAfterLastLook_AreNotHandedOut) {
