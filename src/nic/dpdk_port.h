@@ -108,7 +108,7 @@ class DpdkPort {
   std::unique_lock<std::mutex> lock_of_peer() const;
 
   const FrameDeviceTraits& traits() const { return traits_; }
-  // What the port counts for all FEPs together: one of them reports it, `inbox` or another.
+  // Of the FEP; one of the FEPs adds the counts that the port has for all together.
   NicCounters counters(const DpdkInbox& inbox);
 
  private:

@@ -62,7 +62,7 @@ bool RingProducer::has_room(std::uint64_t bytes) {
   return tail_ + bytes - seen_head_ <= capacity_;
 }
 
-// There is room for `bytes`, and the consumer is no more than `behind` bytes behind.
+// `bytes` fit, and the consumer is no more than `behind` bytes behind.
 bool RingProducer::may_turn_back(std::uint64_t bytes, std::uint64_t behind) const {
   const std::uint64_t head = control_->head.load(std::memory_order_acquire);
   return tail_ - head <= behind && bytes + kKeepsUpBytes <= capacity_;

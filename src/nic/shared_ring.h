@@ -109,7 +109,7 @@ class RingConsumer {
   void announce_sleep() { control_->consumer_sleeps.store(1, std::memory_order_relaxed); }
 
  private:
-  // After so many looks in vain the ring's data is left out of the caches until a packet comes.
+  // After so many looks without a packet the ring's data is left out of the caches until one comes.
   static constexpr unsigned kQuietLooks = 4096;
   static constexpr std::size_t kLineBytes = 64;
 

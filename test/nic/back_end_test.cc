@@ -82,8 +82,8 @@ TEST(BackEnd, TwoInOneProcessAtOnce) {
   EXPECT_EQ(run_on_both(run), "");
 }
 
-// A process has one port for an interface. What arrives for one domain while another polls waits for
-// it; a domain that is closed leaves the port to the others.
+// A process has one port for an interface. Packets for one domain wait while another one polls; a
+// domain that is closed leaves the port to the others.
 TEST(BackEnd, DomainsShareThePortOfDpdk) {
   if (!over("dpdk") || over_udp()) GTEST_SKIP() << "only where all hosts have the back end dpdk";
   const auto run = [](Channel& channel) {
