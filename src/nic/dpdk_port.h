@@ -132,8 +132,12 @@ class DpdkPort {
   bool clean_up();
   void restart();
 
-  static std::mutex registry_lock_;
-  static std::vector<std::weak_ptr<DpdkPort>>& registry();
+  // The ports of the process.
+  struct Registry {
+    std::mutex lock;
+    std::vector<std::weak_ptr<DpdkPort>> ports;
+  };
+  static Registry& registry();
 
   const Key key_;
   const unsigned forks_;  // of this process and its ancestors

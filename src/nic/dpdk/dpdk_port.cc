@@ -95,7 +95,8 @@ std::unique_ptr<DpdkInbox> DpdkInbox::open(const FepAddress& self, const UetXdpE
   const std::string name = "uet_inbox" + std::to_string(inbox->number());
   constexpr unsigned kOneWriterOneReader = RING_F_SP_ENQ | RING_F_SC_DEQ;
   inbox->ring_.reset(rte_ring_create(name.c_str(), kInboxFrames, socket, kOneWriterOneReader));
-  return inbox->ring_ != nullptr ? std::move(inbox) : nullptr;
+  if (inbox->ring_ == nullptr) return nullptr;
+  return inbox;
 }
 
 DpdkInbox::~DpdkInbox() {
@@ -118,11 +119,9 @@ std::size_t DpdkInbox::take(std::span<rte_mbuf*> out) {
 
 // ---- opening and closing ------------------------------------------------------------------------
 
-std::mutex DpdkPort::registry_lock_;
-
 // Never destroyed: ports may be closed when the process ends.
-std::vector<std::weak_ptr<DpdkPort>>& DpdkPort::registry() {
-  static auto& all = *new std::vector<std::weak_ptr<DpdkPort>>;
+DpdkPort::Registry& DpdkPort::registry() {
+  static Registry& all = *new Registry;
   return all;
 }
 
@@ -130,9 +129,9 @@ DpdkPort::DpdkPort(Key key) : key_(std::move(key)), forks_(watched_forks()) {}
 
 Result<std::shared_ptr<DpdkPort>> DpdkPort::open(const FrameDeviceRequest& request,
                                                  const DpdkOptions& options, std::string& message) {
-  const std::lock_guard guard(registry_lock_);
+  const std::lock_guard guard(registry().lock);
   const Key key{request.interface.index, std::string(request.options)};
-  for (const auto& known : registry()) {
+  for (const auto& known : registry().ports) {
     const auto port = known.lock();
     if (port != nullptr && port->key_ == key && port->usable()) return port;
   }
@@ -145,7 +144,7 @@ Result<std::shared_ptr<DpdkPort>> DpdkPort::open(const FrameDeviceRequest& reque
     auto port = open_once(request, options, key, message);
     if (port) {
       message.clear();
-      registry().push_back(port.value());
+      registry().ports.push_back(port.value());
       return port;
     }
     const bool again = options.driver.xdp_program && port.error() == Error::NotSupported;
@@ -156,9 +155,9 @@ Result<std::shared_ptr<DpdkPort>> DpdkPort::open(const FrameDeviceRequest& reque
 
 void DpdkPort::close(std::shared_ptr<DpdkPort> port) {
   if (!port->usable()) return;  // another thread of the parent may have had the lock
-  const std::lock_guard guard(registry_lock_);
+  const std::lock_guard guard(registry().lock);
   port.reset();
-  std::erase_if(registry(), [](const auto& known) { return known.expired(); });
+  std::erase_if(registry().ports, [](const auto& known) { return known.expired(); });
 }
 
 Result<std::shared_ptr<DpdkPort>> DpdkPort::open_once(const FrameDeviceRequest& request,
