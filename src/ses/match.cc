@@ -35,6 +35,12 @@ void drop_from_index(PostedReceive& receive) {
   }
 }
 
+// In no index.
+bool is_wildcard(const Envelope&) { return false; }
+bool is_wildcard(const PostedReceive& receive) {
+  return static_cast<const ListNode<WildcardTag>&>(receive).linked();
+}
+
 // Puts the receive into its place by `sequence`, which is mostly the end.
 template <class List>
 void put_in_order(List& list, PostedReceive& receive) {
@@ -159,49 +165,39 @@ Envelope* MatchQueue::find_unexpected(const MatchCriteria& criteria, bool descri
   }
 }
 
+// Makes a pair of indices larger if more elements are in them than they have chains. Walks through
+// all elements, but only once in kAddsPerChain adds for each chain; a chain has about as many at
+// most. Not larger than kIndexBytes says. Returns the number of adds until the next look.
+template <class List, class ByTag, class BySource>
+std::size_t MatchQueue::grow(List& elements, ByTag& by_tag, BySource& by_source) {
+  const auto chains = [&] { return std::max(by_tag.size(), by_source.size()); };
+  std::size_t count = 0;
+  for (auto at = elements.begin(); at != elements.end(); ++at) ++count;
+  if (count > chains() && (tagged_ || directed_)) {
+    for (auto& element : elements) drop_from_index(element);
+    if (tagged_) by_tag.resize(count);
+    if (directed_) by_source.resize(count);
+    for (auto& element : elements) {
+      if (!is_wildcard(element)) index(element);
+    }
+  }
+  return kAddsPerChain * std::max(chains(), count);
+}
+
 void MatchQueue::put(PostedReceive& receive) {
   put_in_order(posted, receive);
   if (reach_of(receive) == Reach::Wildcard) leave_out(receive.ignore);
   index(receive);
   if (--puts_left_ == 0) [[unlikely]]
-    grow_receive_index();
+    puts_left_ = grow(posted, receives_by_tag_, receives_by_source_);
 }
 
 void MatchQueue::add(Envelope& message) {
   unexpected.push_back(message);
   index(message);
-  if (--adds_left_ == 0) grow_index();
-}
-
-// Makes the indices larger if more messages are in them than they have chains. Walks through all
-// messages, but only once in kAddsPerChain adds for each chain; a chain has about as many at most.
-// Not larger than kIndexBytes says.
-void MatchQueue::grow_index() {
-  const auto chains = [&] { return std::max(messages_by_tag_.size(), messages_by_source_.size()); };
-  std::size_t count = 0;
-  for (auto at = unexpected.begin(); at != unexpected.end(); ++at) ++count;
-  if (count > chains() && (tagged_ || directed_)) {
-    for (Envelope& message : unexpected) drop_from_index(message);
-    if (tagged_) messages_by_tag_.resize(count);
-    if (directed_) messages_by_source_.resize(count);
-    for (Envelope& message : unexpected) index(message);
+  if (--adds_left_ == 0) {
+    adds_left_ = grow(unexpected, messages_by_tag_, messages_by_source_);
   }
-  adds_left_ = kAddsPerChain * std::max(chains(), count);
-}
-
-// As grow_index(), for receives.
-[[gnu::noinline]] void MatchQueue::grow_receive_index() {
-  std::size_t count = 0;
-  for (auto at = posted.begin(); at != posted.end(); ++at) ++count;
-  if (count > receive_chains() && (tagged_ || directed_)) {
-    for (PostedReceive& receive : posted) drop_from_index(receive);
-    if (tagged_) receives_by_tag_.resize(count);
-    if (directed_) receives_by_source_.resize(count);
-    for (PostedReceive& receive : posted) {
-      if (!static_cast<ListNode<WildcardTag>&>(receive).linked()) index(receive);
-    }
-  }
-  puts_left_ = kAddsPerChain * std::max(receive_chains(), count);
 }
 
 // A receive ignores these bits. If they are few, the indices leave them out from now on. False:

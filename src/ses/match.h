@@ -41,7 +41,7 @@ void describe(const Envelope& message, Completion& completion);
 // that receives that ignore no others are for one tag, too.
 class MatchQueue {
  public:
-  // The most bytes by which a message makes index_bytes() grow: two heads per index (grow_index).
+  // The most bytes by which a message makes index_bytes() grow: two heads per index (grow).
   static constexpr std::size_t kIndexBytes = 4 * sizeof(void*);
 
   // `size`: the number of receives that are expected; more are allowed. The indices grow with the
@@ -85,8 +85,8 @@ class MatchQueue {
 
   void index(Envelope& message);
   void index(PostedReceive& receive);
-  void grow_index();
-  void grow_receive_index();
+  template <class List, class ByTag, class BySource>
+  std::size_t grow(List& elements, ByTag& by_tag, BySource& by_source);
   bool leave_out(std::uint64_t ignore);
 
   Reach reach_of(const MatchCriteria& criteria) const;
@@ -101,8 +101,8 @@ class MatchQueue {
   ChainTable<PostedReceive, ExactTag> receives_by_source_;
   ChainTable<Envelope, SameTagTag> messages_by_tag_;
   ChainTable<Envelope, SameSourceTag> messages_by_source_;
-  std::size_t adds_left_;       // until grow_index() looks at the indices of messages again
-  std::size_t puts_left_;       // likewise grow_receive_index()
+  std::size_t adds_left_;       // until grow() looks at the indices of messages again
+  std::size_t puts_left_;       // likewise of receives
   std::uint64_t indexed_bits_;  // of the tag; none of untagged messages
 };
 
