@@ -347,7 +347,11 @@ void nscc_on_probe_answer(NsccState& state, const NsccConstants& constants, Dura
 double nscc_target_qdelay_us(const NsccState& state, const NsccConstants& constants) {
   double target_us = constants.target_qdelay_us;
   if (knows_no_way(constants)) {  // CMS-724, rule 4
-    target_us = std::max(std::min(target_us, wide_target_us(constants)), few_packets_us(state));
+    const double wide_us = wide_target_us(constants);
+    const double packets_us = few_packets_us(state);
+    // Packets of others behind a slow link look like noise.
+    if (packets_us > wide_us) return packets_us;
+    target_us = std::min(target_us, wide_us);
   }
   return std::max(target_us, kTargetOfJitter * state.noise.jitter_us());
 }
@@ -522,7 +526,8 @@ bool Nscc::on_ack(const AckFeedback& feedback, Time now) {
   const bool sampled = feedback.rtt && *feedback.rtt > Duration::zero();
   rtt_known_ |= sampled;
   if (measuring_ && sampled && !measure(*feedback.rtt)) {
-    seen.rtt.reset();  // without a base there is no delay to judge
+    seen.rtt.reset();   // without a base there is no delay to judge ...
+    seen.loop.reset();  // ... and a queue on the way is no time in hosts
   }
   const double base_rtt_us = state_.base_rtt_us;
   nscc_on_ack(state_, constants_, seen, now);

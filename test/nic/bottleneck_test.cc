@@ -32,6 +32,8 @@ constexpr std::chrono::seconds kMeasured{5};
 // twentieth of what two processors have) says nothing about the network.
 constexpr double kStolenSeconds = 0.7;
 constexpr int kMostMeasurements = 6;
+// Shares vary with the moment at which each sender begins: a fault shows in every measurement.
+constexpr int kMostJudged = 3;
 
 constexpr double kLeastShareOfLink = 0.9;
 constexpr double kLeastJain = 0.95;
@@ -73,6 +75,7 @@ Sent read_sent(const Node& node) {
 void send_until_told(Channel& channel, std::size_t sender, Clock::duration late) {
   Node node({.wait = FI_WAIT_UNSPEC});
   const fi_addr_t peer = node.connect(channel);
+  channel.receive<char>();  // the receiver is ready
   std::this_thread::sleep_for(late);
   const std::vector<std::byte> memory(kBytes);
   const auto send = [&] {
@@ -139,6 +142,7 @@ Measured receive_and_measure(std::array<ChannelPair, kSenders>& channels, Clock:
     for (ChannelPair& pair : channels) pair.left.send('w');
   };
   Measured measured;
+  tell_all();
   take_for(warm_up);
   tell_all();
   messages = {};
@@ -248,15 +252,18 @@ void measure(Situation situation) {
   }
   // Packets that wait for a processor that another machine has wait in no queue of this network.
   std::string wrong;
-  double stolen = 0;
-  for (int i = 0; i < kMostMeasurements; ++i) {
+  int judged = 0;
+  for (int i = 0; i < kMostMeasurements && judged < kMostJudged; ++i) {
     const double before = seconds_stolen();
     wrong = measure_and_judge(situation);
-    stolen = seconds_stolen() - before;
-    if (wrong.empty() || stolen < kStolenSeconds) break;
-    std::printf("not judged: %.2f s of the processors were stolen (%s)\n", stolen, wrong.c_str());
+    if (wrong.empty()) return;
+    const double stolen = seconds_stolen() - before;
+    const bool counts = stolen < kStolenSeconds;
+    judged += counts ? 1 : 0;
+    std::printf("%s, %.2f s of the processors were stolen: %s\n", counts ? "failed" : "not judged",
+                stolen, wrong.c_str());
   }
-  if (!wrong.empty() && stolen >= kStolenSeconds) {
+  if (judged == 0) {
     GTEST_SKIP() << "the host of this machine took its processors away in each of "
                  << kMostMeasurements << " measurements (steal in /proc/stat)";
   }

@@ -39,6 +39,8 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/provisional_test.cc", "the NO_RESPONSE part of ack_intake.cc"},
     {"test/unit/pds/transmission_test.cc", "one transmission of a packet: send_side.cc"},
     {"test/unit/pds/sequences_test.cc", "two Managers and a lossy wire between them"},
+    {"test/unit/cms/nscc_slow_way_test.cc",
+     "nscc.cc on ways that are slower than the interface, CMS-724"},
     {"test/unit/cms/nscc_example_test.cc",
      "nscc.cc on the derived values and examples of CMS 2.1, 2.6"},
     {"test/unit/pds/failure_test.cc", "the failure of a PDC: pdc.cc and send_side.cc"},
