@@ -278,8 +278,11 @@ void nscc_set_base_rtt(NsccConstants& c, Duration config_base_rtt) {
   const Tuning& tuning = parameters.tuning;
   c.rate_bytes_per_us = static_cast<double>(parameters.path_rate_bps()) / 8e6;
   c.config_base_rtt_us = to_us(std::max(config_base_rtt, Duration(1)));
+  // CMS-143: pairs that measure a base RTT of their own share queues.
+  const double least_rtt_us = parameters.base_rtt ? 0 : tuning.reference_rtt_us;
   c.target_qdelay_us =
-      c.tuned(tuning.target_qdelay_us, (parameters.trimming ? 0.75 : 1.0) * c.config_base_rtt_us);
+      c.tuned(tuning.target_qdelay_us,
+              (parameters.trimming ? 0.75 : 1.0) * std::max(c.config_base_rtt_us, least_rtt_us));
   c.scaling_a = c.bdp_bytes() / (tuning.reference_rate_mbps / 8 * tuning.reference_rtt_us);
   c.alpha_bytes_per_us = c.tuned(tuning.alpha_bytes_per_us, 4 * c.scaling_a * c.scaling_b() *
                                                                 c.mtu_bytes() / c.target_qdelay_us);

@@ -541,6 +541,22 @@ TEST(Nscc, Cms710_LongerThanTheDefaultOpensTheWindow) {
   EXPECT_EQ(nscc.state().avg_delay_us, 0);
 }
 
+// Near and far pairs share queues; a configured base RTT is the same for all of them.
+TEST(Nscc, Cms143_Measured_TargetNotBelowReference) {
+  Parameters p = reference_network();
+  for (const bool measured : {true, false}) {
+    if (measured)
+      p.base_rtt.reset();
+    else
+      p.base_rtt = us(5);
+    EXPECT_DOUBLE_EQ(nscc_constants(p, us(5)).target_qdelay_us, 0.75 * (measured ? 12 : 5));
+    EXPECT_DOUBLE_EQ(nscc_constants(p, us(20)).target_qdelay_us, 0.75 * 20);
+  }
+  p.tuning.target_qdelay_us = 2;
+  p.base_rtt.reset();
+  EXPECT_DOUBLE_EQ(nscc_constants(p, us(5)).target_qdelay_us, 2) << "as it is tuned";
+}
+
 TEST(BaseRttMeasurement, Cms710_ClampedTo5UsAnd10Ms) {
   const auto measure = [](Duration rtt) {
     BaseRttMeasurement m;
