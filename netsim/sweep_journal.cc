@@ -13,7 +13,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -24,8 +23,12 @@ namespace {
 class Print {
  public:
   void add(std::string_view bytes) {
-    for (const char byte : bytes) add_byte(static_cast<unsigned char>(byte));
+    add_part(bytes);
     add_byte(0);
+  }
+  // A piece of a long text; add({}) ends it.
+  void add_part(std::string_view bytes) {
+    for (const char byte : bytes) add_byte(static_cast<unsigned char>(byte));
   }
   std::string text() const {
     std::array<char, 17> digits{};
@@ -58,7 +61,11 @@ std::string file_print(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return {};
   Print print;
-  print.add(std::string(std::istreambuf_iterator<char>(file), {}));
+  std::array<char, 65536> block{};
+  while (file.read(block.data(), block.size()) || file.gcount() > 0) {
+    print.add_part({block.data(), static_cast<std::size_t>(file.gcount())});
+  }
+  print.add({});
   return print.text();
 }
 
