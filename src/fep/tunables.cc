@@ -303,9 +303,8 @@ constexpr Tunable kCongestion[] = {
      "microseconds.",
      cc<&Cc::reference_rtt_us>(0.1, 1000000)},
     {"cc_target_qdelay_us",
-     "Target queueing delay, in microseconds. 0: the base round-trip time (where it is measured, "
-     "at "
-     "least that of the reference network), 3/4 of it with trimming.",
+     "Target queueing delay, in microseconds. 0: the base round-trip time (at least that of the "
+     "reference network where it is measured), 3/4 of it with trimming.",
      cc<&Cc::target_qdelay_us>(0, 1000000)},
     {"cc_alpha_bytes_per_us",
      "Gain of the window increase below the target delay (alpha), in bytes per microsecond. 0: a * "
