@@ -70,8 +70,8 @@ Sent read_sent(const Node& node) {
           .base_rtt_ns = node.counter("cms_base_rtt_ns")};
 }
 
-// Keeps kWindow messages under way, after `late`, until the receiver says stop; then tells it what
-// was counted in the time between its two words.
+// Waits until the receiver is ready, then for `late`, and keeps kWindow messages under way until
+// the receiver says stop; then tells it what was counted since it said that the measurement begins.
 void send_until_told(Channel& channel, std::size_t sender, Clock::duration late) {
   Node node({.wait = FI_WAIT_UNSPEC});
   const fi_addr_t peer = node.connect(channel);
