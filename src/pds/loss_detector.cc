@@ -262,10 +262,27 @@ bool LossDetector::begin_recovery(const LossContext& at, const TxWindow& window,
 
 // ---- silence ------------------------------------------------------------------------------------
 
-TxRecord* unasked_tail(TxWindow& window) {
-  TxRecord* newest = window.find(window.next_psn() - 1);
-  const bool unasked = newest != nullptr && newest->message != nullptr && !newest->ar;
-  return unasked && !newest->sacked ? newest : nullptr;
+namespace {
+
+bool is_unasked(const TxRecord& record) {
+  return record.message != nullptr && !record.ar && !record.sacked;
+}
+
+}  // namespace
+
+std::optional<Psn> unasked_tail(TxWindow& window) {
+  const Psn newest = window.next_psn() - 1;
+  const TxRecord* record = window.find(newest);
+  return record != nullptr && is_unasked(*record) ? std::optional(newest) : std::nullopt;
+}
+
+std::optional<Psn> unasked_in_flight(TxWindow& window) {
+  for (Psn psn = window.next_psn() - 1; psn >= window.base(); psn = psn - 1) {
+    const TxRecord* record = window.find(psn);
+    if (record == nullptr || record->sacked || record->out_of_flight) continue;
+    return is_unasked(*record) ? std::optional(psn) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 // The Probe goes the way of data: if it waited in no queue (unqueued_rtt), what was sent before it

@@ -204,8 +204,9 @@ class LossDetector {
   std::uint64_t route_epoch_ = 0;
 };
 
-// The newest packet, if it is data that no ACK has been asked for: no later one asks. nullptr if
-// there is none (PDS-128).
-TxRecord* unasked_tail(TxWindow& window);
+// The newest packet, if it is data that no ACK has been asked for: no later one asks (PDS-128).
+std::optional<Psn> unasked_tail(TxWindow& window);
+// The same of the newest packet that is in flight. Later ones have been reported, refused or lost.
+std::optional<Psn> unasked_in_flight(TxWindow& window);
 
 }  // namespace uet::pds

@@ -15,18 +15,21 @@ using LossVerdict = LossDetector::Verdict;
 namespace {
 
 // A peer that has not answered yet could not be asked.
-TxRecord* tail_to_ask_for(SendSide& side) {
-  return side.core().state() == PdcState::Creating ? nullptr : unasked_tail(side.window());
+bool may_be_asked(SendSide& side) { return side.core().state() != PdcState::Creating; }
+
+std::optional<Psn> tail_to_ask_for(SendSide& side) {
+  return may_be_asked(side) ? unasked_tail(side.window()) : std::nullopt;
+}
+
+void ask_for(SendSide& side, std::optional<Psn> psn) {
+  if (!psn || !side.core().send_ack_request(*psn)) return;
+  TxRecord& record = side.window().at(*psn);
+  record.ar = record.asked = true;
 }
 
 }  // namespace
 
-void ask_for_tail(SendSide& side) {
-  TxRecord* tail = tail_to_ask_for(side);
-  if (tail != nullptr && side.core().send_ack_request(side.window().next_psn() - 1)) {
-    tail->ar = tail->asked = true;
-  }
-}
+void ask_for_tail(SendSide& side) { ask_for(side, tail_to_ask_for(side)); }
 
 Time LossRecovery::infer_losses(bool by_ack) {
   const LossContext at = side_.loss_context();
@@ -61,17 +64,40 @@ void LossRecovery::note_in_trace(trace::Loss why, Psn psn, const TxRecord& recor
 
 void LossRecovery::on_silence() {
   const Time probe = look_for_silence();  // first: what is asked for now has not been silent
-  core_.set_deadline(PdcCore::kSilence, std::min(probe, look_for_tail()));
+  const Time tail = std::min(look_for_tail(), look_at_closed_window());
+  core_.set_deadline(PdcCore::kSilence, std::min(probe, tail));
 }
 
 // PDS-128. Returns when to look again.
 Time LossRecovery::look_for_tail() {
   const Duration wait = tail_loss_time(core_.env().parameters);
-  if (!side_.backlog().empty() || tail_to_ask_for(side_) == nullptr) return kNever;
+  if (!side_.backlog().empty() || !tail_to_ask_for(side_)) return kNever;
   const Time due = side_.loss().last_data_sent() + wait;
   if (now_ < due) return due;
   ask_for_tail(side_);
   return now_ + wait;
+}
+
+void LossRecovery::on_closed_window() {
+  core_.bring_forward(PdcCore::kSilence, look_at_closed_window());
+}
+
+// PDS-128. If more is in flight, the peer sends an ACK by itself (PDS-97). Returns when to look
+// again.
+Time LossRecovery::look_at_closed_window() {
+  const Outstanding& outstanding = side_.outstanding();
+  const std::int64_t in_flight = outstanding.flight().bytes();
+  if (side_.backlog().empty() && outstanding.queued() == 0) return kNever;
+  if (in_flight <= 0 || in_flight >= core_.env().parameters.ack_gen_trigger_bytes) return kNever;
+  const SharedCcc& shared = core_.ccc();
+  if (shared.ccc->may_send(core_.env().cms.mtu_bytes)) return kNever;
+  const std::optional<cms::RecoveryRules> rules = shared.ccc->recovery();
+  if (!rules || !may_be_asked(side_)) return kNever;
+  const LossDetector& loss = side_.loss();
+  const Time due = std::max(loss.peer_lived(), loss.last_data_sent()) + rules->silence_at_end;
+  if (now_ < due) return due;
+  ask_for(side_, unasked_in_flight(side_.window()));
+  return kNever;
 }
 
 // CMS-151. Returns when to look again.
@@ -80,7 +106,7 @@ Time LossRecovery::look_for_silence() {
   const LossDetector::Outstanding outstanding{
       .nothing = side_.outstanding().empty(),
       .more_to_send = more,
-      .unasked_tail = !more && tail_to_ask_for(side_) != nullptr,
+      .unasked_tail = !more && tail_to_ask_for(side_).has_value(),
       .may_ask =
           core_.state() == PdcState::Established && side_.outstanding().flight().bytes() > 0};
   const LossDetector::Silence silence =

@@ -24,6 +24,9 @@ class LossRecovery {
   std::optional<Time> check_all();
   // Asks a silent peer (CMS-151), and for the ACK of the tail (PDS-128), when it is time to.
   void on_silence();
+  // The congestion window, but not a lack of credit, lets nothing leave. What has asked for an ACK
+  // may be among the packets that were refused, so that none of those in flight has.
+  void on_closed_window();
   // The packets that left by this rail are lost, and leave again at once. Where none did, the peer
   // is asked for the ACKs that were to come by it (PDS-227).
   void on_lost_rail(std::uint8_t rail);
@@ -34,6 +37,7 @@ class LossRecovery {
   void note_in_trace(trace::Loss why, Psn psn, const TxRecord& record);
   void send_lost_again();
   Time look_for_tail();
+  Time look_at_closed_window();
   Time look_for_silence();
   std::optional<Time> check_record(Psn psn, TxRecord& record, bool first, bool asks);
   void leave_silent_path();

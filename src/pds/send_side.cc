@@ -312,6 +312,8 @@ bool SendTurn::may_make_packet() {
 void SendTurn::wait_for_ccc() {
   side_.wait().begin_for_ccc(core_, now_);
   if (!side_.backlog().empty() && !side_.backlog().front().prompt_ack) ask_for_tail(side_);
+  const bool for_credit = ccc().credit != nullptr && ccc().credit->lacks_credit();
+  if (!for_credit) LossRecovery(side_, now_).on_closed_window();
 }
 
 // nullptr: the next packet cannot be made now.

@@ -50,7 +50,8 @@ class LossDetectorTest : public ::testing::Test {
       detector_.sent(record, false, begin_);
     }
   }
-  TxRecord& record(int number) { return window_.at(kStart + number); }
+  static Psn psn(int number) { return kStart + number; }
+  TxRecord& record(int number) { return window_.at(psn(number)); }
   // The peer SACKs it.
   bool report(int number, Duration elapsed) {
     detector_.heard(at(elapsed));
@@ -317,13 +318,24 @@ TEST_F(LossDetectorTest, Cms151_ProbeThatWaitedInAQueueShowsNothing) {
 }
 
 TEST_F(LossDetectorTest, Pds128_TailIsTheNewestDataThatAskedForNoAck) {
-  EXPECT_EQ(unasked_tail(window_), &record(7));
+  EXPECT_EQ(unasked_tail(window_), psn(7));
   record(7).ar = true;
-  EXPECT_EQ(unasked_tail(window_), nullptr);
+  EXPECT_EQ(unasked_tail(window_), std::nullopt);
   send(1);
-  EXPECT_EQ(unasked_tail(window_), &record(8));
+  EXPECT_EQ(unasked_tail(window_), psn(8));
   record(8).sacked = true;
-  EXPECT_EQ(unasked_tail(window_), nullptr);
+  EXPECT_EQ(unasked_tail(window_), std::nullopt);
+}
+
+TEST_F(LossDetectorTest, Pds128_NewestInFlightThatAskedForNoAck) {
+  record(7).ar = record(7).out_of_flight = true;  // refused
+  record(6).sacked = true;
+  record(5).packet = nullptr;  // acknowledged
+  EXPECT_EQ(unasked_in_flight(window_), psn(4));
+  record(4).ar = true;
+  EXPECT_EQ(unasked_in_flight(window_), std::nullopt);
+  for (int number = 0; number <= 4; ++number) record(number).out_of_flight = true;
+  EXPECT_EQ(unasked_in_flight(window_), std::nullopt);
 }
 
 }  // namespace

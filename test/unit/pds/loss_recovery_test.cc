@@ -435,6 +435,7 @@ class SharedAcks : public Bench {
     return found;
   }
   static constexpr Duration kTailLossTime = milliseconds(1);
+  static constexpr std::uint32_t kLongPayload = 4000;
   std::uint32_t payload_bytes = 64;  // of each packet
   using Psns = std::vector<std::uint32_t>;
 };
@@ -673,6 +674,32 @@ TEST_F(SharedAcks, Pds128_AClosedWindowAsks) {
   ASSERT_LT(requests(sent).size(), 100U);
   const auto last = requests(sent).back();
   EXPECT_EQ(ack_requests(sent), last.ar ? Psns{} : (Psns{last.psn.value}));
+}
+
+// A window of five packets, of which the two that ask are trimmed. It closes on the three in
+// flight, too few for an ACK that nothing has asked for.
+TEST_F(SharedAcks, Pds128_WhatAskedIsTrimmed_TheWindowAsks) {
+  cms::Parameters cms;
+  cms.base_rtt = microseconds(100);
+  cms.paths = cms::PathPolicy::RoundRobin;
+  cms.mtu_bytes = 4096;
+  cms.max_window_bytes = 5 * cms.mtu_bytes;
+  start(parameters(), cms);
+  payload_bytes = kLongPayload;
+  post(true, 5);
+  const auto sent = requests(turn());
+  ASSERT_EQ(sent.size(), 5U);
+  ASSERT_EQ(asking(sent), (Psns{70004, 70005}));
+  ASSERT_EQ(controls(after(microseconds(300))).size(), 1U) << "a Probe; the next is far away";
+  receive(nack(NackCode::Trimmed, 70004));
+  receive(nack(NackCode::Trimmed, 70005));
+  ASSERT_TRUE(turn().empty()) << "the window lets nothing leave";
+  EXPECT_TRUE(controls(after(microseconds(100))).empty()) << "ACKs may be on their way";
+  const auto later = after(microseconds(100) + TimerWheel::kTick);
+  EXPECT_EQ(ack_requests(later), (Psns{70003}));
+  EXPECT_TRUE(requests(later).empty());
+  EXPECT_TRUE(turn().empty()) << "once";
+  EXPECT_EQ(psns(requests(answer_to(ack(70003, 70003)))), (Psns{70004, 70005}));
 }
 
 TEST_F(SharedAcks, Pds169_AClosingPdcAsks) {
