@@ -16,6 +16,7 @@ constexpr double kQuietUs = 1;
 constexpr double kQuietOfBaseRtt = 0.02;
 constexpr double kCalmRtts = 16;           // without a trim, before a Probe
 constexpr double kLeastBaseRttUs = 0.001;  // the resolution of Duration
+constexpr double kPauseOfLoop = 0.25;      // CMS-725
 
 // CMS-724: is nothing known of the way but the rate of the interface in front of it?
 bool knows_no_way(const NsccConstants& c) {
@@ -37,6 +38,12 @@ bool has_wide_gains(const NsccState& s, const NsccConstants& c) {
   if (c.parameters->rate_is_stated) return false;
   return c.target_qdelay_us > wide_target_us(c) ||
          (knows_no_way(c) && few_packets_us(s) > wide_target_us(c));
+}
+
+// CMS-100
+double initial_window_bytes(const NsccState& s, const NsccConstants& c) {
+  const double chosen_bytes = c.tuning().initial_window_bytes;
+  return chosen_bytes != 0 ? chosen_bytes : s.max_bytes;
 }
 
 void remember_congestion(NsccState& s, double safe_bytes, Time now) {
@@ -164,6 +171,20 @@ QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool ce,
   }
   if (did != QuickAdapt::No) drop_increase(s);
   return did;
+}
+
+// CMS-725. Nothing has been in flight for a while: what was measured before says nothing about the
+// packets that follow.
+void begin_after_pause(NsccState& s, const NsccConstants& c, Time now) {
+  const double loop_us = nscc_loop_us(s);
+  if (to_us(now - s.last_feedback) <= kPauseOfLoop * loop_us) return;
+  s.qa_end_time.reset();
+  s.achieved_bytes = 0;
+  s.trigger_qa = false;
+  const bool lost = s.last_loss && to_us(now - *s.last_loss) <= kRememberCongestionRtts * loop_us;
+  const bool limited = s.saved_cwnd_bytes != 0;  // CMS-301
+  if (lost || limited || has_wide_gains(s, c)) return;
+  s.set_cwnd(std::max(s.cwnd_bytes, initial_window_bytes(s, c)));
 }
 
 bool has_slow_hosts(const NsccState& s) { return s.host.us() > s.base_rtt_us; }
@@ -325,9 +346,9 @@ NsccState nscc_start(const NsccConstants& constants, Time now) {
   s.base_rtt_us = constants.config_base_rtt_us;
   s.least_bytes = constants.tuning().min_window_bytes;
   s.max_bytes = constants.max_window(s.base_rtt_us);
-  const double initial_bytes = constants.tuning().initial_window_bytes;
-  s.set_cwnd(initial_bytes != 0 ? initial_bytes : s.max_bytes);
+  s.set_cwnd(initial_window_bytes(s, constants));
   s.avg_delay_time = now;
+  s.last_feedback = now;
   s.last_adjust_time = now;
   s.last_dec_time = now;
   s.raise_since = now;
@@ -378,6 +399,7 @@ void note_ignored(NsccState& s, std::uint64_t bytes) {
 }
 
 NsccReaction take_ack(NsccState& s, const NsccConstants& c, const AckFeedback& feedback, Time now) {
+  s.last_feedback = now;
   const std::uint64_t bytes = feedback.newly_received_bytes;
   s.inflight_bytes -= static_cast<std::int64_t>(bytes);
   note_ignored(s, bytes);
@@ -455,6 +477,8 @@ void nscc_on_trim(NsccState& s, const NsccConstants& c, std::uint32_t bytes,
   if (rtt && *rtt > Duration::zero()) lower_base_rtt(s, c, to_us(*rtt));
   restart_raise(s, now);
   s.last_trim = now;
+  s.last_feedback = now;
+  s.last_loss = now;
   average_delay(s, c, c.config_base_rtt_us, now);  // a trim proves at least a full queue
   note_ignored(s, bytes);
   s.bytes_ignored += bytes;
@@ -466,6 +490,8 @@ void nscc_on_inferred_loss(NsccState& s, std::uint32_t bytes, LossCause cause, T
   if (to_us(now - s.last_congestion) > nscc_loop_us(s)) {
     remember_congestion(s, s.cwnd_bytes / 2, now);
   }
+  s.last_feedback = now;
+  s.last_loss = now;
   s.set_cwnd(s.cwnd_bytes - bytes);
   note_ignored(s, bytes);
   s.bytes_ignored += bytes;
@@ -487,8 +513,11 @@ void nscc_on_spurious_loss(NsccState& s, std::uint32_t bytes) {
   s.before_collapse_bytes = 0;
 }
 
-void nscc_on_sent(NsccState& s, std::uint32_t bytes, Time now) {
-  if (s.inflight_bytes <= 0) restart_raise(s, now);  // CMS-142 asks for continuous sending
+void nscc_on_sent(NsccState& s, const NsccConstants& c, std::uint32_t bytes, Time now) {
+  if (s.inflight_bytes <= 0) {
+    restart_raise(s, now);  // CMS-142 asks for continuous sending
+    begin_after_pause(s, c, now);
+  }
   s.inflight_bytes += bytes;
   s.peak_bytes = std::max(s.peak_bytes, s.inflight_bytes);
 }
@@ -522,7 +551,7 @@ std::unique_ptr<Ccc> make_nscc(const NewContext& context) {
 
 bool Nscc::may_send(std::uint32_t bytes) const { return state_.may_send(bytes); }
 
-void Nscc::on_sent(std::uint32_t bytes, Time now) { nscc_on_sent(state_, bytes, now); }
+void Nscc::on_sent(std::uint32_t bytes, Time now) { nscc_on_sent(state_, constants_, bytes, now); }
 
 bool Nscc::on_ack(const AckFeedback& feedback, Time now) {
   AckFeedback seen = feedback;

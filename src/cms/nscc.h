@@ -123,6 +123,8 @@ struct NsccState : Window {
   double fi_count_bytes = 0;         // bytes reported in a row at zero delay
   Time last_dec_time;                // last multiplicative decrease
   Time last_trim;                    // Time{} = none yet
+  std::optional<Time> last_loss;     // the same, or a loss was inferred
+  Time last_feedback{};              // an ACK, a trim or a loss
   Time raise_since;                  // start of the time without a short sample (CMS-142) ...
   double raise_rtt_us = 0;           // ... and the smallest sample in it; 0 = none
   RttNoise noise;                    // CMS-711
@@ -182,7 +184,8 @@ void nscc_on_inferred_loss(NsccState& state, std::uint32_t bytes, LossCause caus
                            Time now);  // CMS-132, CMS-135
 // A loss that was none.
 void nscc_on_spurious_loss(NsccState& state, std::uint32_t bytes);
-void nscc_on_sent(NsccState& state, std::uint32_t bytes, Time now);  // CMS-133
+// CMS-133, CMS-725
+void nscc_on_sent(NsccState& state, const NsccConstants& constants, std::uint32_t bytes, Time now);
 
 // Input of recovery_rules() besides the window of a context, in microseconds.
 struct RecoveryTimes {

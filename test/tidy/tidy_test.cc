@@ -41,6 +41,7 @@ const std::map<std::string, std::string> kNoSource = {
     {"test/unit/pds/sequences_test.cc", "two Managers and a lossy wire between them"},
     {"test/unit/cms/nscc_slow_way_test.cc",
      "nscc.cc on ways that are slower than the interface, CMS-724"},
+    {"test/unit/cms/nscc_pause_test.cc", "nscc.cc after a pause, CMS-725"},
     {"test/unit/cms/nscc_example_test.cc",
      "nscc.cc on the derived values and examples of CMS 2.1, 2.6"},
     {"test/unit/pds/failure_test.cc", "the failure of a PDC: pdc.cc and send_side.cc"},

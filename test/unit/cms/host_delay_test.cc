@@ -117,7 +117,7 @@ TEST(NsccHostDelay, RareDelaysOfAHostMoveItLittle) {
 TEST(NsccHostDelay, ALossThatWasNoneGivesTheWindowBack) {
   const NsccConstants c = nscc_constants(virtual_network(), us(100));
   NsccState s = nscc_start(c, at(0));
-  nscc_on_sent(s, 4608, at(0));
+  nscc_on_sent(s, c, 4608, at(0));
   const double window = s.cwnd_bytes;
   for (int i = 0; i < 3; ++i) nscc_on_inferred_loss(s, 1152, LossCause::Rto, at(1));
   nscc_on_inferred_loss(s, 1152, LossCause::RepeatedRto, at(2));
@@ -130,7 +130,7 @@ TEST(NsccHostDelay, ALossThatWasNoneGivesTheWindowBack) {
 TEST(NsccHostDelay, AnAckAfterACollapseMakesItFinal) {
   const NsccConstants c = nscc_constants(virtual_network(), us(100));
   NsccState s = nscc_start(c, at(0));
-  nscc_on_sent(s, 4608, at(0));
+  nscc_on_sent(s, c, 4608, at(0));
   nscc_on_inferred_loss(s, 1152, LossCause::Rto, at(1));
   nscc_on_inferred_loss(s, 1152, LossCause::RepeatedRto, at(2));
   nscc_on_ack(s, c, AckFeedback{}, at(3));
@@ -170,7 +170,7 @@ TEST(NsccHostDelay, Cms711_NoiseIsForgottenUnderLoad) {
     nscc_on_ack(s, c, feedback, at(t += 10));
   }
   EXPECT_EQ(s.noise.jitter_us(), 50);
-  nscc_on_sent(s, 100'000, at(t));
+  nscc_on_sent(s, c, 100'000, at(t));
   for (int i = 0; i < 1000; ++i) nscc_on_ack(s, c, feedback, at(t += 90));
   EXPECT_EQ(s.noise.jitter_us(), 50);
   for (int i = 0; i < 1000; ++i) nscc_on_ack(s, c, feedback, at(t += 90));
@@ -182,7 +182,7 @@ TEST(NsccHostDelay, Cms711_NoiseIsForgottenUnderLoad) {
 TEST(NsccHostDelay, Cms711_NoNoiseFromABatchOfAnswers) {
   const NsccConstants c = nscc_constants(virtual_network(), us(100));
   NsccState s = nscc_start(c, at(0));
-  nscc_on_sent(s, 100'000, at(0));
+  nscc_on_sent(s, c, 100'000, at(0));
   AckFeedback feedback;
   feedback.newly_received_bytes = 100'000;
   for (int i = 0; i < 40; ++i) {

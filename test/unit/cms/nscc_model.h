@@ -43,6 +43,7 @@ struct Model {
     f.restore_cwnd = restore;
     return nscc_on_ack(s, c, f, at(now_us));
   }
+  void sent(double now_us, std::uint32_t bytes) { nscc_on_sent(s, c, bytes, at(now_us)); }
   void trim(double now_us, std::uint32_t bytes, std::optional<double> rtt_us = std::nullopt) {
     nscc_on_trim(s, c, bytes, rtt_us ? std::optional(us(*rtt_us)) : std::nullopt, at(now_us));
   }

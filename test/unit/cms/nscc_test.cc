@@ -76,20 +76,20 @@ TEST(NsccOnAck, Cms102_GainsStayWhenTheBaseRttFalls) {
 
 TEST(NsccOnSent, Cms103_BooksBalance) {
   Model m;
-  nscc_on_sent(m.s, 4096, at(0));  // original
-  nscc_on_sent(m.s, 4096, at(0));
+  nscc_on_sent(m.s, m.c, 4096, at(0));  // original
+  nscc_on_sent(m.s, m.c, 4096, at(0));
   m.trim(1, 4096);  // first one trimmed
   m.loss(2, 4096);  // second one lost
   EXPECT_EQ(m.s.inflight_bytes, 0);
-  nscc_on_sent(m.s, 4096, at(3));  // retransmissions
-  nscc_on_sent(m.s, 4096, at(3));
+  nscc_on_sent(m.s, m.c, 4096, at(3));  // retransmissions
+  nscc_on_sent(m.s, m.c, 4096, at(3));
   m.ack(4, 8192, false, std::nullopt);
   EXPECT_EQ(m.s.inflight_bytes, 0);
 }
 
 TEST(NsccOnAck, Cms104_InflightMayDipBelowZero) {
   Model m;
-  nscc_on_sent(m.s, 1400, at(0));
+  nscc_on_sent(m.s, m.c, 1400, at(0));
   m.ack(1, 1536, false, std::nullopt);
   EXPECT_EQ(m.s.inflight_bytes, -136);
   EXPECT_TRUE(m.s.may_send(4096));
@@ -413,7 +413,7 @@ TEST(NsccOnAck, Cms142_ShortSampleMarkLossOrPauseRestart) {
     if (reason == 3) m.loss(6000, 4096);
     if (reason == 4) {
       m.s.inflight_bytes = 0;
-      nscc_on_sent(m.s, 1 << 30, at(6000));
+      nscc_on_sent(m.s, m.c, 1 << 30, at(6000));
     }
     for (double t = 6010; t < 17'990; t += 10) m.ack(t, 4096, false, 30);
     expect_close(m.s.base_rtt_us, 12);
