@@ -39,8 +39,9 @@ std::optional<double> DelaySignal::add(const AckFeedback& feedback, std::int64_t
   const double rtt_us = to_us(*feedback.rtt);
   lower(rtt_us);
   raise(rtt_us, feedback.ce, now);
-  if (!feedback.ce &&
-      static_cast<double>(inflight_bytes) <= kLightLoadOfBdp * constants_.bdp_bytes()) {
+  if (feedback.ce) {
+    noise_.restart();
+  } else if (static_cast<double>(inflight_bytes) <= kLightLoadOfBdp * constants_.bdp_bytes()) {
     noise_.add(*feedback.rtt, base_us_ + kCloseOfTarget * constants_.target_qdelay_us, now);
   }
   noise_.expire(kNoiseAgeRtts * base_us_, now);

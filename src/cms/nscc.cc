@@ -299,11 +299,14 @@ void nscc_set_base_rtt(NsccConstants& c, Duration config_base_rtt) {
   const Tuning& tuning = parameters.tuning;
   c.rate_bytes_per_us = static_cast<double>(parameters.path_rate_bps()) / 8e6;
   c.config_base_rtt_us = to_us(std::max(config_base_rtt, Duration(1)));
-  // CMS-143: pairs that measure a base RTT of their own share queues.
-  const double least_rtt_us = parameters.base_rtt ? 0 : tuning.reference_rtt_us;
+  // CMS-143: pairs that measure a base RTT of their own share queues, so near ones have the target
+  // of the reference RTT, and none has the margin that CMS-710 adds to what was measured.
+  const double target_rtt_us =
+      parameters.base_rtt
+          ? c.config_base_rtt_us
+          : std::max(c.config_base_rtt_us / kConfigOfMeasured, tuning.reference_rtt_us);
   c.target_qdelay_us =
-      c.tuned(tuning.target_qdelay_us,
-              (parameters.trimming ? 0.75 : 1.0) * std::max(c.config_base_rtt_us, least_rtt_us));
+      c.tuned(tuning.target_qdelay_us, (parameters.trimming ? 0.75 : 1.0) * target_rtt_us);
   c.scaling_a = c.bdp_bytes() / (tuning.reference_rate_mbps / 8 * tuning.reference_rtt_us);
   c.alpha_bytes_per_us = c.tuned(tuning.alpha_bytes_per_us, 4 * c.scaling_a * c.scaling_b() *
                                                                 c.mtu_bytes() / c.target_qdelay_us);
@@ -330,6 +333,11 @@ void RttNoise::add(Duration rtt, double close_us, Time now) {
   }
   samples_ns_[0] = samples_ns_.back();
   count_ = 1;
+  close_seen_ = false;
+}
+
+void RttNoise::restart() {
+  count_ = 0;
   close_seen_ = false;
 }
 
@@ -416,7 +424,9 @@ NsccReaction take_ack(NsccState& s, const NsccConstants& c, const AckFeedback& f
   const double rtt_us = to_us(*feedback.rtt);
   lower_base_rtt(s, c, rtt_us);
   raise_base_rtt(s, c, rtt_us, feedback.ce, now);
-  if (!feedback.ce && load_bytes(s) <= kLightLoadOfBdp * c.bdp_bytes()) {
+  if (feedback.ce) {
+    s.noise.restart();
+  } else if (load_bytes(s) <= kLightLoadOfBdp * c.bdp_bytes()) {
     s.noise.add(*feedback.rtt, s.base_rtt_us + kCloseOfTarget * c.target_qdelay_us, now);
   }
   s.noise.expire(kNoiseAgeRtts * s.base_rtt_us, now);
@@ -531,8 +541,9 @@ std::optional<Duration> BaseRttMeasurement::add(Duration rtt) {
 }
 
 Duration BaseRttMeasurement::config_base_rtt(Duration smallest) {
-  smallest = std::min(smallest, kHighest);  // so that a tenth more cannot overflow
-  return std::clamp(smallest + smallest / 10, kLowest, kHighest);
+  smallest = std::min(smallest, kHighest);  // so that more than it cannot overflow
+  const Duration config(std::llround(kConfigOfMeasured * static_cast<double>(smallest.count())));
+  return std::clamp(config, kLowest, kHighest);
 }
 
 Nscc::Nscc(const SharedParameters& parameters, Time now, std::optional<Duration> base_rtt)

@@ -29,6 +29,7 @@ inline constexpr double kLightLoadOfBdp = 0.25;  // "light load" of CMS-711
 inline constexpr double kCloseOfTarget = 0.25;   // and "close to the base RTT" (RttNoise)
 inline constexpr double kNoiseAgeRtts = 1000;
 inline constexpr double kRaiseLimitOfConfig = 4;
+inline constexpr double kConfigOfMeasured = 1.1;  // CMS-710
 // A way that is slower than the interface (CMS-724). The first is in reference round trip times.
 inline constexpr double kWideTarget = 4;  // a longer target delay makes gains wide
 inline constexpr double kRememberCongestionRtts = 100;
@@ -91,6 +92,9 @@ class RttNoise {
  public:
   // `rtt`: greater than zero. `close_us`: the largest sample that is close to the base RTT.
   void add(Duration rtt, double close_us, Time now);
+  // A mark: there is a queue. Samples before and after it do not follow each other, and while
+  // queues build up and drain they differ as those of a noisy host do.
+  void restart();
   // Forgets a jitter that was measured more than `age_us` ago.
   void expire(double age_us, Time now);
   double jitter_us() const { return jitter_us_; }  // 0 until the first batch is complete

@@ -34,9 +34,9 @@ void probe_base_rtt(SendSide& side, Time now) {
   }
   ++core.env().counters.probes_sent;
   ++shared.probes;
-  --shared.probes_wanted;
   shared.probe_sent = now;
-  shared.probe_due = now + kBaseRttProbeSpacing;
+  shared.probe_due = now + kBaseRttProbeSpacing * (1 << (kBaseRttProbes - shared.probes_wanted));
+  --shared.probes_wanted;
 }
 
 // CMS-140: the first answer to the newest Probe; one to an older one, or a copy, tells nothing.

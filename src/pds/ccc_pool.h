@@ -42,7 +42,9 @@ struct CccKey {
 };
 
 inline constexpr std::uint8_t kBaseRttProbes = 8;  // CMS-710, ...
-inline constexpr Duration kBaseRttProbeSpacing = std::chrono::milliseconds(1);
+// ... of which each is twice as far from the one before as that was from its own: soon for short
+// transfers, and later when hosts and queues may be calmer.
+inline constexpr Duration kBaseRttProbeSpacing = std::chrono::microseconds(100);
 
 // A congestion control context, the PDCs that wait for its leave to send, and those that may have
 // something to send. It is itself in line while there are such (CMS-11).
