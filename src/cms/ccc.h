@@ -137,7 +137,7 @@ struct RecoveryRules {
   Duration silence;         // without an ACK: a Probe asks what has arrived
   Duration silence_at_end;  // the same, with nothing more to send
   Duration retry;           // until the next Probe
-  Time not_before;          // no Probe until then
+  Time not_before;          // no Probe and no CMS-150 until then
   bool only_probe_at_end;  // no recovery by reports, no Probe while there is more to send (CMS-152)
   // A Probe that is answered faster waited behind nothing, and what it misses is lost.
   Duration unqueued_rtt;

@@ -14,8 +14,8 @@ namespace uet::pds {
 // ---- what happens -------------------------------------------------------------------------------
 
 void LossDetector::sent(TxRecord& record, bool retransmission, Time now) {
-  if (retransmission && !record.rail_lost) count_unanswered(record);
-  record.rail_lost = record.restarted = false;
+  if (retransmission && !record.excused) count_unanswered(record);
+  record.excused = record.restarted = false;
   record.last_sent = now;
   record.not_before = record.overtaken_since = Time{};
   if (!retransmission) record.first_sent = now;
@@ -252,10 +252,12 @@ void LossDetector::presume_lost(const LossContext& at, Psn psn, TxRecord& record
 }
 
 bool LossDetector::begin_recovery(const LossContext& at, const TxWindow& window,
-                                  std::uint32_t reported) {
+                                  std::uint32_t reported, Time now) {
   if (recover_until_ || reported < kRecoveryReports || !at.recovers_midway) return false;
   const std::optional<cms::RecoveryRules> rules = at.ccc.recovery();
-  if (!rules || std::uint64_t{reported} * at.cms.mtu_bytes < rules->bytes) return false;
+  if (!rules || now < rules->not_before ||
+      std::uint64_t{reported} * at.cms.mtu_bytes < rules->bytes)
+    return false;
   recover_until_ = window.next_psn() - 1;
   return true;
 }

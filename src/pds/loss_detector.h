@@ -146,7 +146,8 @@ class LossDetector {
                  Time now);
   // CMS-150: so much has arrived above what is missing that fewer reports suffice. True: a recovery
   // begins, and another look may find more.
-  bool begin_recovery(const LossContext& at, const TxWindow& window, std::uint32_t reported);
+  bool begin_recovery(const LossContext& at, const TxWindow& window, std::uint32_t reported,
+                      Time now);
   // CMS-151: do ACKs still come while data is outstanding?
   Silence silence(const LossContext& at, const Outstanding& outstanding, Time now) const;
   // Is `opaque` that of the newest Probe, not answered yet? Only of that one it is known when it

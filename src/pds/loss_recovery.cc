@@ -36,7 +36,7 @@ Time LossRecovery::infer_losses(bool by_ack) {
   LossScratch& scratch = core_.env().losses;
   LossDetector::Look look = side_.loss().overtaken(at, side_.window(), by_ack, scratch, now_);
   send_lost_again();
-  if (by_ack && side_.loss().begin_recovery(at, side_.window(), look.reported)) {
+  if (by_ack && side_.loss().begin_recovery(at, side_.window(), look.reported, now_)) {
     look = side_.loss().overtaken(at, side_.window(), by_ack, scratch, now_);
     send_lost_again();
   }
@@ -153,7 +153,7 @@ void LossRecovery::on_lost_rail(std::uint8_t rail) {
     ++core_.env().counters.inferred_loss_retransmissions;
     ++core_.peer_counts().inferred_loss_retransmissions;
     note_in_trace(trace::Loss::Rail, psn, *record);
-    record->rail_lost = true;
+    record->excused = true;
     side_.outstanding().flight().refused(*core_.ccc().ccc, *record);
     side_.queue_resend(psn, *record, now_);
     leaves_again = true;

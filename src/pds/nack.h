@@ -19,6 +19,11 @@ enum class NackAction : std::uint8_t {
   FailUnconsumed,   // nor can it here, but a new PDC may take the packet (PDS-142)
 };
 
+// Only the payload of the packet was lost (PDS-149).
+constexpr bool is_trim(NackCode code) {
+  return code == NackCode::Trimmed || code == NackCode::TrimmedLastHop;
+}
+
 constexpr NackAction nack_action(NackCode code) {
   switch (code) {
     case NackCode::Trimmed:

@@ -12,10 +12,6 @@ namespace {
 // How long a peer that has refused a second PDC is asked for none.
 constexpr Duration kNoAdditionalPdcTime = std::chrono::seconds(1);
 
-bool is_trim(NackCode code) {
-  return code == NackCode::Trimmed || code == NackCode::TrimmedLastHop;
-}
-
 // CMS-20, CMS-21: a last hop that trims says nothing of the path to it.
 cms::PathFeedback path_feedback(const wire::NackHeader& nack) {
   if (nack.nack_code == NackCode::Trimmed) return cms::PathFeedback::Nack;
@@ -104,7 +100,10 @@ NackIntake::Outcome NackIntake::apply_to(TxRecord& record, const wire::NackHeade
 void NackIntake::note_arrival(TxRecord& record, const wire::NackHeader& nack, NackAction action) {
   side_.heard(now_);
   core_.path().on_feedback(record.entropy, path_feedback(nack), now_);
-  if (is_trim(nack.nack_code) && record.trim_count < UINT8_MAX) ++record.trim_count;
+  if (is_trim(nack.nack_code)) {
+    if (record.trim_count < UINT8_MAX) ++record.trim_count;
+    record.excused = record.trim_count <= kQuickTrims;
+  }
   record.rto_count = 0;  // PDS-125: the peer lives, though it refuses
   // A refused packet has arrived. Other NACKs say that it has not.
   if (action != NackAction::RetransmitNow) record.unanswered = 0;

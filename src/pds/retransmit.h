@@ -30,6 +30,10 @@ constexpr Duration rto(const Parameters& parameters, std::uint32_t retransmissio
 // Retransmissions of a packet that need not wait although nothing has answered the ones before.
 inline constexpr std::uint32_t kQuickRetransmissions = 4;
 
+// Trims of a packet that count for nothing. A trim is an answer, and the congestion window says
+// when the packet may leave again. Those beyond are taken for a packet that never arrives.
+inline constexpr std::uint32_t kQuickTrims = 64;
+
 // The least time between two transmissions of a packet, whatever asks for the second one, after
 // `unanswered` transmissions without answer. It limits repetitions of a packet that is always lost.
 constexpr Duration retransmission_pause(const Parameters& parameters, std::uint32_t unanswered) {

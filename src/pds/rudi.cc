@@ -223,6 +223,10 @@ RudiFlow* Rudi::on_nack(const wire::NackHeader& nack, const FepAddress& from, Ti
   record->state = State::ToResend;
   ++env_.counters.nack_retransmissions;
   ++flow.ccc.peer->counts.nack_retransmissions;
+  if (is_trim(nack.nack_code) && record->trim_count < kQuickTrims) {
+    ++record->trim_count;
+    record->excused = true;
+  }
   if (action == NackAction::RetransmitNow) {  // the packet has not arrived
     if (rto_exhausted(env_.parameters, record->unanswered + 1)) {
       fail(*record, PdsError::RtoExhausted, now);
@@ -313,7 +317,8 @@ void Rudi::resend(Record& record, Time now) {
     return;
   }
   record.resent = true;
-  if (!is_silent(record)) ++record.unanswered;
+  const bool excused = std::exchange(record.excused, false);
+  if (!excused && !is_silent(record)) ++record.unanswered;
   transmit(record, now);
 }
 

@@ -102,6 +102,8 @@ class Rudi {
     State state = State::Awaiting;
     bool in_flight = false;  // counted by the congestion context
     bool resent = false;     // its round-trip time is ambiguous
+    bool excused = false;    // as TxRecord::excused
+    std::uint8_t trim_count = 0;
     std::uint32_t rto_count = 0;
     std::uint32_t nack_count = 0;
     std::uint32_t sent_count = 0;

@@ -49,9 +49,10 @@ struct TxRecord {
   bool ar = false;                // has asked for an ACK, or an ACK Request has
   bool asked = false;             // an ACK Request has: its answer tells no round trip time
   bool restarted = false;         // `last_sent` begins a time-out, and is no transmission
-  bool rail_lost = false;         // the last transmission went by a rail that was lost (PDS-227)
-  wire::NextHdr next_hdr{};       // if message is set
-  wire::CpType ctl_type{};        // if message is nullptr
+  bool excused = false;      // the last transmission does not count in `unanswered`: its rail was
+                             // lost (PDS-227), or it was trimmed (kQuickTrims)
+  wire::NextHdr next_hdr{};  // if message is set
+  wire::CpType ctl_type{};   // if message is nullptr
 
   bool waits_for_nic() const { return packet->linked(); }
   // CMS-712: a packet that waits its turn in this host is not in the network yet.

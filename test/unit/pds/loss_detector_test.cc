@@ -169,12 +169,22 @@ TEST_F(LossDetectorTest, Cms150_RecoveryNeedsFiveReports) {
   ccc_.rules->bytes = std::uint64_t{5} * cms_.mtu_bytes;
   for (const int number : {2, 3, 4, 5}) report(number, microseconds(10));
   EXPECT_EQ(lost(true, microseconds(10)), Lost{});
-  EXPECT_FALSE(detector_.begin_recovery(context(), window_, look_.reported));
+  EXPECT_FALSE(detector_.begin_recovery(context(), window_, look_.reported, at(microseconds(10))));
   report(6, microseconds(10));
   EXPECT_EQ(lost(true, microseconds(10)), Lost{});
-  ASSERT_TRUE(detector_.begin_recovery(context(), window_, look_.reported));
+  ASSERT_TRUE(detector_.begin_recovery(context(), window_, look_.reported, at(microseconds(10))));
   EXPECT_EQ(lost(true, microseconds(10)), (Lost{1, 0}));
-  EXPECT_FALSE(detector_.begin_recovery(context(), window_, look_.reported));  // it lasts
+  EXPECT_FALSE(detector_.begin_recovery(context(), window_, look_.reported,
+                                        at(microseconds(10))));  // it lasts
+}
+
+// A queue that trims tells of its losses, and delays the packets of others.
+TEST_F(LossDetectorTest, Cms152_NoRecoveryWhileQueuesTrim) {
+  ccc_.rules = cms::RecoveryRules{};
+  ccc_.rules->bytes = 0;
+  ccc_.rules->not_before = at(microseconds(20));
+  EXPECT_FALSE(detector_.begin_recovery(context(), window_, 5, at(microseconds(19))));
+  EXPECT_TRUE(detector_.begin_recovery(context(), window_, 5, at(microseconds(20))));
 }
 
 TEST_F(LossDetectorTest, Pds120_TimeOutDoublesWithEachOne) {

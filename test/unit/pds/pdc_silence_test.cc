@@ -142,7 +142,26 @@ TEST_F(TrimmedForEver, Pds121_Pds122_TransmissionsAreBounded) {
     if (sent > 0) receive(nack(NackCode::Trimmed, 70001));
   }
   EXPECT_EQ(message.errors, std::vector{PdsError::RtoExhausted});
-  EXPECT_EQ(transmissions, test_parameters().max_rto_retransmissions + kQuickRetransmissions + 1);
+  EXPECT_EQ(transmissions,
+            test_parameters().max_rto_retransmissions + kQuickRetransmissions + kQuickTrims + 1);
+}
+
+// Full queues trim a packet many times, and its peer answers each time.
+TEST_F(TrimmedForEver, Pds122_LeavesAtOnceForAWhile) {
+  outstanding(1);
+  for (std::uint32_t i = 0; i < kQuickTrims; ++i) {
+    now += microseconds(100);
+    receive(nack(i % 2 == 0 ? NackCode::Trimmed : NackCode::TrimmedLastHop, 70001));
+    ASSERT_EQ(requests(turn()).size(), 1U) << i;
+  }
+  for (std::uint32_t i = 0; i < kQuickRetransmissions; ++i) {
+    now += microseconds(100);
+    receive(nack(NackCode::Trimmed, 70001));
+    ASSERT_EQ(requests(turn()).size(), 1U) << i;
+  }
+  now += microseconds(100);
+  receive(nack(NackCode::Trimmed, 70001));
+  EXPECT_TRUE(requests(turn()).empty());
 }
 
 // ---- silence ------------------------------------------------------------------------------------
