@@ -300,16 +300,20 @@ LossDetector::Silence LossDetector::silence(const LossContext& at, const Outstan
     silence = std::max({silence, tail_loss_time(at.parameters), answer_time_.limit()});
     retry = std::max({retry, silence, probe_sent_ - std::max(last_heard_, opened_)});
   }
-  Time due = std::max(last_heard_, last_data_sent_) + silence;
-  if (probe_sent_ > last_heard_) due = probe_sent_ + retry;
+  // With nothing more to send, ACKs of what has arrived need not end before a loss is sought.
+  const bool at_end = !outstanding.more_to_send && !rules->in_order;
+  Time due = (at_end ? last_data_sent_ : std::max(last_heard_, last_data_sent_)) + silence;
+  const bool asked = probe_sent_ != Time{} && (at_end || probe_sent_ > last_heard_);
+  if (asked) due = std::max(due, probe_sent_ + retry);
   due = std::max(due, rules->not_before);
   if (now < due) return {false, due};
   return {outstanding.may_ask, now + retry};
 }
 
 std::optional<Time> LossDetector::probe_answered(std::uint16_t opaque) {
-  if (probe_sent_ == Time{} || opaque != probe_opaque(probe_sent_)) return std::nullopt;
-  return std::exchange(probe_sent_, Time{});
+  if (probe_open_ == 0 || opaque != probe_opaque(probe_sent_)) return std::nullopt;
+  probe_open_ = 0;
+  return probe_sent_;
 }
 
 void LossDetector::presume_lost_before_probe(const LossContext& at, TxWindow& window, Time sent,

@@ -124,7 +124,10 @@ class LossDetector {
   // Returns when to ask for it.
   Time await_final_response(const Parameters& parameters, Psn psn, TxRecord& record, Time now);
   // A Probe that silence() asked for has left.
-  void probe_left(Time now) { probe_sent_ = now; }
+  void probe_left(Time now) {
+    probe_sent_ = now;
+    probe_open_ = 1;
+  }
   // Start_PSN is another one, and the peer has accepted nothing (PDS-77).
   void rebase(Psn start_psn) { highest_reported_ = start_psn - 1; }
   // Retries of this record count since CACK last moved (PDS-125).
@@ -197,9 +200,10 @@ class LossDetector {
   const Time opened_;
   AnswerTime answer_time_;
   Psn highest_reported_;
-  std::uint32_t rto_epoch_ = 0;       // grows with CACK (PDS-125)
+  std::uint32_t rto_epoch_ : 31 = 0;  // grows with CACK (PDS-125)
+  std::uint32_t probe_open_ : 1 = 0;  // the newest Probe is not answered
   std::optional<Psn> recover_until_;  // CMS-150: until CACK has come there; empty: no recovery
-  Time probe_sent_{};                 // CMS-151: the newest; Time{}: it is answered
+  Time probe_sent_{};                 // CMS-151: the newest; Time{}: none yet
   // Transmissions up to this one prove nothing and are not proven lost by later ones on their path:
   // since they left, the route of a path has changed (CMS-421).
   std::uint64_t route_epoch_ = 0;

@@ -315,6 +315,29 @@ TEST_F(LossDetectorTest, Cms151_ProbeAfterASilenceShowsLosses) {
   EXPECT_EQ(numbers(), (Lost{2, 3, 4, 5, 6, 7}));
 }
 
+// ACKs of the packets before would put it off by a round trip each.
+TEST_F(LossDetectorTest, Cms151_AtTheEnd_AcksDoNotPutTheProbeOff) {
+  ccc_.rules = cms::RecoveryRules{};
+  ccc_.rules->silence = microseconds(100);
+  ccc_.rules->silence_at_end = microseconds(50);
+  ccc_.rules->retry = microseconds(200);
+  LossDetector::Outstanding outstanding{
+      .nothing = false, .more_to_send = false, .unasked_tail = false, .may_ask = true};
+  const auto silence = [&](Duration elapsed) {
+    return detector_.silence(context(), outstanding, at(elapsed));
+  };
+  detector_.ack_heard(at(microseconds(40)));
+  EXPECT_EQ(silence(microseconds(49)).again, at(microseconds(50)));
+  EXPECT_TRUE(silence(microseconds(50)).ask);
+  outstanding.more_to_send = true;
+  EXPECT_EQ(silence(microseconds(50)).again, at(microseconds(140)));
+  outstanding.more_to_send = false;
+  detector_.probe_left(at(microseconds(50)));
+  ASSERT_TRUE(detector_.probe_answered(LossDetector::probe_opaque(at(microseconds(50)))));
+  detector_.ack_heard(at(microseconds(60)));
+  EXPECT_EQ(silence(microseconds(60)).again, at(microseconds(250))) << "not before `retry`";
+}
+
 TEST_F(LossDetectorTest, Cms151_ProbeThatWaitedInAQueueShowsNothing) {
   ccc_.rules = cms::RecoveryRules{};
   ccc_.rules->unqueued_rtt = microseconds(20);
