@@ -31,8 +31,9 @@ constexpr Duration rto(const Parameters& parameters, std::uint32_t retransmissio
 inline constexpr std::uint32_t kQuickRetransmissions = 4;
 
 // Trims of a packet that count for nothing. A trim is an answer, and the congestion window says
-// when the packet may leave again. Those beyond are taken for a packet that never arrives.
-inline constexpr std::uint32_t kQuickTrims = 64;
+// when the packet may leave again. Those beyond count as unanswered: a thousand windows of one
+// packet each fill a queue for ever, and only pauses calm it.
+inline constexpr std::uint32_t kQuickTrims = 8;
 
 // The least time between two transmissions of a packet, whatever asks for the second one, after
 // `unanswered` transmissions without answer. It limits repetitions of a packet that is always lost.
