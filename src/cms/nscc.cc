@@ -626,8 +626,8 @@ std::optional<RecoveryRules> recovery_rules(const NsccConstants& constants, cons
   const Tuning& tuning = constants.tuning();
   const double window = std::min(tuning.recovery_windows * state.cwnd_bytes, state.max_bytes);
   const double least = tuning.recovery_packets * state.mtu_bytes;
-  // A queue that trims tells of its losses. Where it is so full that it loses what it trimmed, too,
-  // only time-outs that double calm it.
+  // A queue that trims has its losses reported by NACKs. Where it is so full that it loses what it
+  // trimmed, too, only time-outs that double calm it.
   const Time not_before =
       times.last_trim == Time{} ? Time{} : times.last_trim + us(kCalmRtts * times.loop_us);
   // The order of a single path proves what a count would only suggest (CMS-153).

@@ -303,8 +303,8 @@ LossDetector::Silence LossDetector::silence(const LossContext& at, const Outstan
   // With nothing more to send, ACKs of what has arrived need not end before a loss is sought.
   const bool at_end = !outstanding.more_to_send && !rules->in_order;
   Time due = (at_end ? last_data_sent_ : std::max(last_heard_, last_data_sent_)) + silence;
-  const bool asked = probe_sent_ != Time{} && (at_end || probe_sent_ > last_heard_);
-  if (asked) due = std::max(due, probe_sent_ + retry);
+  const bool sent_since = last_data_sent_ > probe_sent_;
+  if (probe_sent_ > last_heard_ || (at_end && !sent_since)) due = probe_sent_ + retry;
   due = std::max(due, rules->not_before);
   if (now < due) return {false, due};
   return {outstanding.may_ask, now + retry};

@@ -24,8 +24,8 @@ class LossRecovery {
   std::optional<Time> check_all();
   // Asks a silent peer (CMS-151), and for the ACK of the tail (PDS-128), when it is time to.
   void on_silence();
-  // The congestion window, but not a lack of credit, lets nothing leave. What has asked for an ACK
-  // may be among the packets that were refused, so that none of those in flight has.
+  // The congestion window, but not a lack of credit, holds everything back. The packets that have
+  // asked for an ACK may all have been refused, so that none in flight has.
   void on_closed_window();
   // The packets that left by this rail are lost, and leave again at once. Where none did, the peer
   // is asked for the ACKs that were to come by it (PDS-227).

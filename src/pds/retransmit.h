@@ -31,7 +31,7 @@ constexpr Duration rto(const Parameters& parameters, std::uint32_t retransmissio
 inline constexpr std::uint32_t kQuickRetransmissions = 4;
 
 // Trims of a packet that count for nothing. A trim is an answer, and the congestion window says
-// when the packet may leave again. Those beyond count as unanswered: a thousand windows of one
+// when the packet may leave again. Further ones count as unanswered: a thousand windows of one
 // packet each fill a queue for ever, and only pauses calm it.
 inline constexpr std::uint32_t kQuickTrims = 8;
 

@@ -58,14 +58,14 @@ TEST(NsccPause, Cms725_TrimOrLossIsRemembered100RoundTrips) {
     const double window = m.s.cwnd_bytes;
     m.sent(20 + 1200, kPacket);
     expect_close(m.s.cwnd_bytes, window);
-    EXPECT_FALSE(m.s.qa_end_time) << "quick adapt begins anew whatever was lost";
+    EXPECT_FALSE(m.s.qa_end_time) << "quick adapt has no epoch, whatever was lost";
     m.ack(1230, kPacket, false, std::nullopt);
     m.sent(1300, kPacket);
     expect_close(m.s.cwnd_bytes, 225'000);
   }
 }
 
-// What an epoch has brought before the pause is not what the network gives afterwards.
+// The bytes of an epoch before the pause say nothing about the network afterwards.
 TEST(NsccPause, Cms725_TrimAfterAPause_CutsByItsBytesOnly) {
   Model m;
   m.s.qa_end_time = test::at(30);

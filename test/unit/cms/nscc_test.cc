@@ -542,7 +542,7 @@ TEST(Nscc, Cms710_LongerThanTheDefaultOpensTheWindow) {
 }
 
 // Near and far pairs share queues; a configured base RTT is the same for all of them.
-TEST(Nscc, Cms143_Measured_TargetNotBelowReferenceAndWithoutMargin) {
+TEST(Nscc, Cms143_MeasuredTarget_HasNoMargin) {
   Parameters p = reference_network();
   for (const bool measured : {true, false}) {
     if (measured)

@@ -178,7 +178,7 @@ TEST_F(LossDetectorTest, Cms150_RecoveryNeedsFiveReports) {
                                         at(microseconds(10))));  // it lasts
 }
 
-// A queue that trims tells of its losses, and delays the packets of others.
+// NACKs report the losses of a queue that trims, and other packets come late from it.
 TEST_F(LossDetectorTest, Cms152_NoRecoveryWhileQueuesTrim) {
   ccc_.rules = cms::RecoveryRules{};
   ccc_.rules->bytes = 0;

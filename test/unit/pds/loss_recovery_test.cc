@@ -693,7 +693,7 @@ TEST_F(SharedAcks, Pds128_WhatAskedIsTrimmed_TheWindowAsks) {
   ASSERT_EQ(controls(after(microseconds(300))).size(), 1U) << "a Probe; the next is far away";
   receive(nack(NackCode::Trimmed, 70004));
   receive(nack(NackCode::Trimmed, 70005));
-  ASSERT_TRUE(turn().empty()) << "the window lets nothing leave";
+  ASSERT_TRUE(turn().empty()) << "the window is closed";
   EXPECT_TRUE(controls(after(microseconds(100))).empty()) << "ACKs may be on their way";
   const auto later = after(microseconds(100) + TimerWheel::kTick);
   EXPECT_EQ(ack_requests(later), (Psns{70003}));
