@@ -567,7 +567,9 @@ void note_data_sent(SendSide& side, TxRecord& record, std::uint32_t counted, Tim
   WindowWait::leave_line(core);
   const bool may_ask =
       side.backlog().empty() ? shared.recovers || !record.ar : shared.recovers_midway;
-  if (may_ask && core.deadline_of(PdcCore::kSilence) == kNever) {
+  // A retransmission may bring forward what is set for the packets before it.
+  const bool again = counted > 0;
+  if (may_ask && (again || core.deadline_of(PdcCore::kSilence) == kNever)) {
     LossRecovery(side, now).on_silence();
   }
 }
