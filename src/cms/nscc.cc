@@ -173,8 +173,8 @@ QuickAdapt quick_adapt(NsccState& s, const NsccConstants& c, bool loss, bool ce,
   return did;
 }
 
-// CMS-725. Nothing has been in flight for a while: what was measured before says nothing about the
-// packets that follow.
+// CMS-725. After a pause with nothing in flight, the queue that earlier marks reported is gone, and
+// the bytes of the current epoch of quick adapt are too few.
 void begin_after_pause(NsccState& s, const NsccConstants& c, Time now) {
   const double loop_us = nscc_loop_us(s);
   if (to_us(now - s.last_feedback) <= kPauseOfLoop * loop_us) return;
@@ -300,7 +300,7 @@ void nscc_set_base_rtt(NsccConstants& c, Duration config_base_rtt) {
   c.rate_bytes_per_us = static_cast<double>(parameters.path_rate_bps()) / 8e6;
   c.config_base_rtt_us = to_us(std::max(config_base_rtt, Duration(1)));
   // CMS-143: pairs that measure a base RTT of their own share queues, so near ones have the target
-  // of the reference RTT, and none has the margin that CMS-710 adds to what was measured.
+  // of the reference RTT. The tenth that CMS-710 adds to the measured RTT is not part of it.
   const double target_rtt_us =
       parameters.base_rtt
           ? c.config_base_rtt_us
@@ -541,7 +541,7 @@ std::optional<Duration> BaseRttMeasurement::add(Duration rtt) {
 }
 
 Duration BaseRttMeasurement::config_base_rtt(Duration smallest) {
-  smallest = std::min(smallest, kHighest);  // so that more than it cannot overflow
+  smallest = std::min(smallest, kHighest);  // so that the product cannot overflow
   const Duration config(std::llround(kConfigOfMeasured * static_cast<double>(smallest.count())));
   return std::clamp(config, kLowest, kHighest);
 }

@@ -127,7 +127,7 @@ struct NsccState : Window {
   double fi_count_bytes = 0;         // bytes reported in a row at zero delay
   Time last_dec_time;                // last multiplicative decrease
   Time last_trim;                    // Time{} = none yet
-  std::optional<Time> last_loss;     // the same, or a loss was inferred
+  std::optional<Time> last_loss;     // a trim or an inferred loss
   Time last_feedback{};              // an ACK, a trim or a loss
   Time raise_since;                  // start of the time without a short sample (CMS-142) ...
   double raise_rtt_us = 0;           // ... and the smallest sample in it; 0 = none

@@ -377,9 +377,8 @@ void Rudi::on_lost_rail(const LostRail& lost, Time now) {
     ++env_.counters.inferred_loss_retransmissions;
     ++record.flow->ccc.peer->counts.inferred_loss_retransmissions;
     record.state = State::ToResend;
-    const std::uint32_t unanswered = record.unanswered;
+    record.excused = true;
     resend(record, now);
-    record.unanswered = unanswered;
   }
 }
 

@@ -109,7 +109,7 @@ TEST_F(PdcProbe, Cms140_Cms142_AgainWhenTheBaseRttHasRisen) {
     ++psn;
     now += milliseconds(1);
   }
-  // It rises once, to four times what was measured, when six of the first eight have left.
+  // The base RTT rises once, when six of the first eight Probes have left: eight more follow.
   EXPECT_EQ(counters().probes_sent, 6U + 8U);
   EXPECT_EQ(opaques.size(), 14U);
 }
